@@ -1,0 +1,61 @@
+# Every target makes what it needs: the first one you run creates .venv, the others find it there.
+# ARGS goes to the program behind the target: make test ARGS="-k parser"
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# One step at a time even under `make -j`, so that the output reads from top to bottom.
+.NOTPARALLEL:
+.PHONY: help demo test check bench fmt format lint types clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED) ## Run the demonstration
+	@$(BIN)/python examples/demo.py $(ARGS)
+
+test: lint types ## Lint, types and tests: what CI runs
+	@echo "== tests"
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: format test ## Format, lint, types and tests: before a commit
+
+bench: $(INSTALLED) ## Run the benchmarks
+	@$(BIN)/python -m bench $(ARGS)
+
+fmt: $(INSTALLED) ## Format the code and fix what the linter can fix
+	@$(BIN)/python -m ruff format .
+	@$(BIN)/python -m ruff check --fix .
+
+clean: ## Remove .venv, caches and build products
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+format: $(INSTALLED)
+	@echo "== format"
+	@$(BIN)/python -m ruff format --check . || { echo "Run 'make fmt' to format the code." >&2; exit 1; }
+
+lint: $(INSTALLED)
+	@echo "== lint"
+	@$(BIN)/python -m ruff check .
+
+types: $(INSTALLED)
+	@echo "== types"
+	@$(BIN)/python -m mypy
+
+# A .venv that works is kept, so a change of pyproject.toml costs seconds; one that does not (half made, or its Python is
+# gone) is made anew. Tools run as `python -m` because the scripts in .venv/bin break in directories with long names.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c '' 2>/dev/null || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' does not run. Try: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' has no venv module. Install it (on Debian and Ubuntu the package is python3-venv)." >&2; exit 1; }
+	@echo "Installing Rhythm and its tools into $(VENV) (once)…"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@

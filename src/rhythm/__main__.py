@@ -1,0 +1,5 @@
+"""`python -m rhythm`: the command line."""
+
+from rhythm.cli.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,70 @@
+"""`rhythm COMMAND`: finds the command, imports it and nothing else, and turns mistakes into one line and an exit code.
+
+Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run (wrong usage, a file that is refused).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "run": "run a workflow here and now, against your tasks",
+    "check": "report everything that is wrong with workflow files",
+    "fmt": "put workflow files into the one layout",
+    "graph": "draw what a workflow does, step by step",
+    "listing": "show the program a workflow compiles to",
+}
+
+HELP = """Durable workflows without replay.
+
+usage: rhythm COMMAND [options]
+
+{commands}
+
+rhythm COMMAND --help says more about one of them; rhythm --version says which Rhythm this is."""
+
+
+class UsageError(Exception):
+    """What the user asked for cannot be done; the message says what to do instead."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if not args or args[0] in ("-h", "--help", "help"):
+        print(HELP.format(commands="\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())))
+        return 0 if args else 2
+    if args[0] in ("-V", "--version"):
+        from rhythm import __version__
+
+        print(f"rhythm {__version__}")
+        return 0
+    try:
+        return _run(args[0], args[1:])
+    except UsageError as problem:
+        print(f"rhythm: {problem}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; so may we, without a word
+        return 1
+    except KeyboardInterrupt:
+        print("rhythm: stopped", file=sys.stderr)
+        return 130
+
+
+def _run(name: str, args: list[str]) -> int:
+    if name not in COMMANDS:
+        from rhythm.lang.source import nearest
+
+        near = nearest(name, COMMANDS)
+        raise UsageError(f"there is no command `{name}`" + (f"; did you mean `{near}`?" if near else "; see rhythm --help"))
+    command = importlib.import_module(f"rhythm.cli.{name}")
+    parser = argparse.ArgumentParser(
+        prog=f"rhythm {name}", description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.configure(parser)
+    return int(command.run(parser.parse_args(args)))

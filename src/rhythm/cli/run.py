@@ -1,0 +1,148 @@
+"""Runs a workflow here and now, in this process, against the tasks that a Python file registers.
+
+Parallel branches run in parallel, retries and timeouts are honoured, timers really wait unless --fast-forward skips them.
+Nothing is stored. Exit code 0: it completed; 1: it failed; 2: it could not be run.
+
+  rhythm run order.flow --app tasks.py -i orderId=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rhythm.cli.files import load_app, read_source
+from rhythm.cli.main import UsageError
+from rhythm.cli.programs import add_arguments, choose, compile_file
+from rhythm.cli.trace import Trace
+from rhythm.ir.program import Program
+from rhythm.lang.flow import Known, compile_flow
+from rhythm.lang.source import Diagnostic, Source, render
+from rhythm.vm.values import json_problem
+from rhythm.worker.handlers import default_tasks
+from rhythm.worker.inprocess import Execution, InProcessRun
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_arguments(parser)
+    parser.add_argument("--app", metavar="FILE", help="the Python file or module that registers the tasks with @rhythm.task")
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], metavar="KEY=TEXT", help="an input as text; KEY:=JSON gives any JSON value"
+    )
+    parser.add_argument("--inputs", metavar="JSON", help="all inputs as one JSON value")
+    parser.add_argument(
+        "--signal", action="append", default=[], metavar="NAME=JSON", help="a signal that is in the mailbox from the start; repeatable"
+    )
+    parser.add_argument(
+        "--fast-forward", action="store_true", help="skip sleeping: jump to the next timer or retry when no task is running"
+    )
+    parser.add_argument("--output", choices=("text", "json"), default="text", help="json: stdout is exactly one JSON document")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not show what happens while it runs")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.output == "json":
+        return _run_for_machines(args)
+    ended, programs = _execute(args)
+    if ended.status == "completed":
+        print(json.dumps(ended.value, ensure_ascii=False, indent=2))
+        return 0
+    print(_show_failure(ended), file=sys.stderr)
+    return 1
+
+
+def _run_for_machines(args: argparse.Namespace) -> int:
+    """Whatever tasks print, or the programs they start, goes to standard error: standard output is the document alone."""
+    sys.stdout.flush()
+    document = os.dup(1)
+    os.dup2(2, 1)
+    args.quiet = True
+    ended, _ = _execute(args)
+    sys.stdout.flush()
+    os.dup2(document, 1)
+    os.close(document)
+    failed = ended.status != "completed"
+    print(
+        json.dumps(
+            {
+                "status": "failed" if failed else "completed",
+                "result": None if failed else ended.value,
+                "error": _error(ended) if failed else None,
+            }
+        )
+    )
+    return 1 if failed else 0
+
+
+def _execute(args: argparse.Namespace) -> tuple[Execution, tuple[Program, ...]]:
+    inputs, signals = _inputs(args), [_signal(text) for text in args.signal]
+    if args.app:
+        load_app(args.app)
+    programs = compile_file(args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json")
+    program = choose(programs, args.file, args.workflow)
+    trace = Trace(sys.stderr, enabled=not args.quiet)
+    return InProcessRun(_finder(programs, args.file), default_tasks, args.fast_forward, trace).run(program, inputs, signals), programs
+
+
+def _finder(programs: tuple[Program, ...], file: str) -> Any:
+    """Child workflows are found in the same file, then as NAME.flow beside it."""
+    known = {program.name: program for program in programs}
+
+    def find(name: str) -> Program | None:
+        beside = Path(file).with_name(f"{name}.flow")
+        if name not in known and "/" not in name and beside.is_file():
+            for program in compile_flow(read_source(str(beside)), str(beside)).programs:
+                known.setdefault(program.name, program)
+        return known.get(name)
+
+    return find
+
+
+def _inputs(args: argparse.Namespace) -> Any:
+    if args.inputs is not None:
+        if args.input:
+            raise UsageError("give the inputs with --inputs or with -i, not with both")
+        return _json(args.inputs, "--inputs")
+    inputs: dict[str, Any] = {}
+    for text in args.input:
+        key, equals, value = text.partition("=")
+        if not equals or not key.rstrip(":"):
+            raise UsageError(f"-i {text}: write KEY=TEXT, or KEY:=JSON")
+        inputs[key.rstrip(":")] = _json(value, f"-i {key}") if key.endswith(":") else value
+    if problem := json_problem(inputs):
+        raise UsageError(f"-i: {problem}")
+    return inputs
+
+
+def _signal(text: str) -> tuple[str, Any]:
+    name, equals, payload = text.partition("=")
+    if not name:
+        raise UsageError(f"--signal {text}: write NAME=JSON")
+    return name, _json(payload, f"--signal {name}") if equals else None
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise UsageError(f"{what}: not JSON: {problem}; a text needs quotes: '\"text\"'") from None
+    if problem := json_problem(value):
+        raise UsageError(f"{what}: {problem}")
+    return value
+
+
+def _error(ended: Execution) -> dict[str, Any]:
+    line, column = ended.program.position(ended.at)
+    return {**ended.value, "file": ended.program.file, "line": line, "column": column}
+
+
+def _show_failure(ended: Execution) -> str:
+    source = Source(ended.program.file, read_source(ended.program.file) if ended.program.file != "-" else "")
+    error = ended.value
+    if source.text:
+        return render(source, Diagnostic(error["code"], ended.status, error["message"], ended.at, ended.at + 1))
+    return f"{ended.status}[{error['code']}]: {error['message']}"

@@ -1,0 +1,54 @@
+"""What happens while a workflow runs, a line each, as it happens."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TextIO
+
+_LOOKS = {  # what happened: mark, colour, whether the name of the execution is the news
+    "start": ("▶", "36", True), "task": ("→", "34", False), "done": ("✓", "32", False), "retry": ("↻", "33", False),
+    "failure": ("✗", "31", False), "timer": ("◷", "35", False), "approval": ("?", "35", False), "log": ("·", "2", False),
+    "progress": ("%", "2", False), "completed": ("■", "32;1", True), "failed": ("■", "31;1", True), "cancelled": ("■", "33", True),
+}  # fmt: skip
+_WORDS = {
+    "start": "",
+    "timer": "sleep ",
+    "approval": "asks for approval by ",
+    "completed": "completed: ",
+    "failed": "failed: ",
+    "cancelled": "cancelled: ",
+}
+
+
+class Trace:
+    """Writes one line per happening. Called from one thread at a time or many."""
+
+    def __init__(self, out: TextIO, enabled: bool = True) -> None:
+        self.out, self.enabled = out, enabled
+        self.colour = out.isatty() and "NO_COLOR" not in os.environ
+        self.lock = threading.Lock()
+
+    def __call__(self, seconds: float, what: str, execution: str, detail: str) -> None:
+        if not self.enabled:
+            return
+        mark, colour, _ = _LOOKS[what]
+        depth = execution.count(".")
+        text = f"{_clock(seconds):>9}  {'  ' * depth}{self._paint(mark, colour)} {_WORDS.get(what, '')}{detail}"
+        with self.lock:
+            print(text, file=self.out, flush=True)
+
+    def _paint(self, text: str, colour: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self.colour else text
+
+
+def _clock(seconds: float) -> str:
+    """Time since the start: 0.12s, 1:05, 2:00:03, 3d 04:00."""
+    if seconds < 60:
+        return f"{seconds:.2f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d {hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

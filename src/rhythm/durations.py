@@ -1,0 +1,51 @@
+"""Lengths of time as people write them: seconds as a number, `"1h30m"`, or ISO 8601 (`"PT15M"`, `"P1DT12H"`)."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SHORT = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d|w))+", re.ASCII)
+_PIECE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)", re.ASCII)
+_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+LONGEST_S = 100 * 366 * 86400.0  # a hundred years: beyond it a typing error is likelier than a plan
+
+HOW = 'write seconds as a number, or text such as "90s", "1h30m", "3d" or "PT15M" (months and years have no fixed length)'
+
+
+def duration_s(value: object) -> float:
+    """The length in seconds; `ValueError` saying how to write one if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"not a duration; {HOW}")
+    seconds = _parse(value) if isinstance(value, str) else float(value)
+    if seconds is None:
+        raise ValueError(f'"{value}" is not a duration; {HOW}')
+    if seconds < 0 or seconds != seconds:
+        raise ValueError("a duration cannot be negative")
+    if seconds > LONGEST_S:
+        raise ValueError("a duration cannot be longer than a hundred years")
+    return seconds
+
+
+def _parse(text: str) -> float | None:
+    if len(text) > 100:
+        return None
+    if _SHORT.fullmatch(text):
+        return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+    iso = _ISO.fullmatch(text)
+    if iso and any(iso.groups()) and not text.endswith("T"):
+        return sum(float(part or 0) * size for part, size in zip(iso.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+    return None
+
+
+def show_duration(seconds: float) -> str:
+    """The length as people say it: `1h30m`, `2.5s`, `300ms`."""
+    if seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    whole, parts = int(seconds), []
+    for unit in ("d", "h", "m"):
+        count, whole = divmod(whole, int(_UNITS[unit]))
+        if count:
+            parts.append(f"{count}{unit}")
+    rest = whole + (seconds - int(seconds))
+    return "".join(parts) + (f"{rest:g}s" if rest or not parts else "")

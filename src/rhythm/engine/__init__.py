@@ -1,0 +1,1 @@
+"""What is durable, decided without I/O and carried out through the store."""

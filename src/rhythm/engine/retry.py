@@ -1,0 +1,29 @@
+"""When a failed attempt is tried again: exponential backoff with full jitter and a ceiling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rhythm.record import Record
+
+
+class Backoff(Record):
+    """The wait before retry k is drawn from 0 to `initial_s * factor**(k - 1)`, at most `max_s`; without jitter it is that."""
+
+    initial_s: float = 1.0
+    factor: float = 2.0
+    max_s: float = 300.0
+    jitter: bool = True
+
+    def delay_s(self, failures: int, chance: float) -> float:
+        """How long to wait after so many failures; `chance` is a random number from 0 to 1."""
+        ceiling = min(self.max_s, self.initial_s * self.factor ** min(failures - 1, 64))
+        return ceiling * chance if self.jitter else ceiling
+
+
+def backoff_of(options: dict[str, Any], initial_s: float) -> Backoff:
+    """The backoff a call asks for, or the task's own. A plain number is that wait before every first retry, without jitter."""
+    given = options.get("backoff")
+    if given is None:
+        return Backoff(initial_s)
+    return Backoff(**given) if len(given) > 1 or "initial_s" not in given else Backoff(given["initial_s"], jitter=False)

@@ -1,0 +1,54 @@
+"""The exceptions of Rhythm, for its three readers.
+
+    RhythmError
+    ├── FlowError          a workflow's author: the file does not compile; carries its diagnostics
+    ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
+    ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
+    ├── RetryLater         raised by a task: try again after this long, without counting as a failure
+    └── DuplicateTask      a developer: two handlers of one name
+
+What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an exception here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rhythm.lang.source import Diagnostic
+
+
+class RhythmError(Exception):
+    """The root of everything Rhythm raises on purpose."""
+
+
+class FlowError(RhythmError):
+    """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them all."""
+
+    def __init__(self, diagnostics: list[Diagnostic], rendered: str) -> None:
+        super().__init__(rendered)
+        self.diagnostics = diagnostics
+
+
+class InvalidProgram(RhythmError):
+    """A stored program or snapshot is damaged, or was written by a newer version of Rhythm."""
+
+
+class DuplicateTask(RhythmError):
+    """Two different functions are registered as tasks under the same name."""
+
+
+class TaskFailed(RhythmError):
+    """The task gives up: no retry. The workflow's `catch (e)` sees `code`, `message` and `data`."""
+
+    def __init__(self, message: str, *, code: str = "TaskFailed", data: Any = None) -> None:
+        super().__init__(message)
+        self.message, self.code, self.data = message, code, data
+
+
+class RetryLater(RhythmError):
+    """The task asks to be tried again after `delay` (seconds or a duration such as "5m")."""
+
+    def __init__(self, delay: float | str, reason: str = "asked to be tried later") -> None:
+        super().__init__(reason)
+        self.delay = delay

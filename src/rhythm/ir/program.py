@@ -1,0 +1,37 @@
+"""A program: the compiled form of one version of a workflow, whichever language it was written in."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_right
+from typing import Any
+
+from rhythm.ir.instructions import IR_VERSION, Handler, Instruction
+from rhythm.record import Record
+
+
+class Program(Record):
+    """What the interpreter runs. `version` names its content: a changed text is another version, for ever."""
+
+    name: str
+    language: str
+    version: str
+    code: tuple[Instruction, ...]
+    handlers: tuple[Handler, ...] = ()
+    branches: tuple[int, ...] = ()  # entry points besides 0
+    options: dict[str, Any] = {}  # from annotations: queue, timeout, on, schedule, version label
+    file: str = ""
+    lines: tuple[int, ...] = (0,)  # source map: the offset at which each line of the file begins
+    ir: int = IR_VERSION
+
+    __hash__ = object.__hash__  # programs are cached by identity; comparing all their code to look one up would be absurd
+
+    def position(self, at: int) -> tuple[int, int]:
+        """Line and column, both from 1, of an offset in the source."""
+        line = max(bisect_right(self.lines, at), 1)
+        return line, at - self.lines[line - 1] + 1
+
+
+def version_of(language: str, text: str, constants: str = "") -> str:
+    """The version of a workflow: the SHA-256 of its language, its own text and the constants it captured."""
+    return hashlib.sha256("\0".join((language, text, constants)).encode("utf-8", "surrogatepass")).hexdigest()

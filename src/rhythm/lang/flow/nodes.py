@@ -1,0 +1,211 @@
+"""The syntax tree of `.flow`: what was written, with the place of each piece. `start` and `end` are offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rhythm.record import Record
+
+
+class Node(Record):
+    start: int
+    end: int
+
+
+# expressions
+
+
+class Literal(Node):
+    value: Any
+
+
+class Name(Node):
+    name: str
+
+
+class Template(Node):
+    parts: tuple[Node, ...]
+
+
+class Spread(Node):
+    value: Node
+
+
+class ListLiteral(Node):
+    items: tuple[Node, ...]
+
+
+class Entry(Node):
+    """`key: value`; written as shorthand (`{ a }`, `{ a.b }`) the value is the path itself."""
+
+    key: str
+    value: Node
+    shorthand: bool = False
+
+
+class ObjectLiteral(Node):
+    entries: tuple[Node, ...]  # Entry or Spread
+
+
+class Comprehension(Node):
+    element: Node
+    names: tuple[Name, ...]
+    source: Node
+    condition: Node | None
+
+
+class Unary(Node):
+    op: str
+    value: Node
+
+
+class Binary(Node):
+    op: str
+    left: Node
+    right: Node
+    op_start: int
+
+
+class Logic(Node):
+    op: str
+    left: Node
+    right: Node
+
+
+class Conditional(Node):
+    condition: Node
+    yes: Node
+    no: Node
+
+
+class Member(Node):
+    target: Node
+    name: str
+    name_start: int
+    optional: bool = False
+
+
+class Index(Node):
+    target: Node
+    index: Node
+    optional: bool = False
+
+
+class Call(Node):
+    """A word, or one of the accepted dotted spellings, followed by arguments."""
+
+    name: str
+    args: tuple[Node, ...]
+    name_end: int
+
+
+class Await(Node):
+    value: Node
+
+
+class BranchBlock(Node):
+    body: Block
+
+
+class Broken(Node):
+    """Stands where something was already reported, so that nothing is reported about it again."""
+
+
+# statements
+
+
+class Block(Node):
+    statements: tuple[Node, ...]
+
+
+class ListPattern(Node):
+    names: tuple[Name, ...]
+
+
+class Field(Node):
+    """`key`, `key: name` or `key = default` in an object pattern."""
+
+    key: str
+    name: Name
+    default: Node | None
+
+
+class ObjectPattern(Node):
+    fields: tuple[Field, ...]
+
+
+class Let(Node):
+    constant: bool
+    target: Node  # Name, ListPattern or ObjectPattern
+    value: Node | None
+
+
+class Assign(Node):
+    target: Node  # Name, Member, Index or ListPattern
+    op: str  # "=" or "+=", "-=", …
+    value: Node
+
+
+class ExpressionStatement(Node):
+    value: Node
+
+
+class If(Node):
+    arms: tuple[tuple[Node, Block], ...]  # condition and block of `if` and of each `else if`
+    otherwise: Block | None
+
+
+class For(Node):
+    names: tuple[Name, ...]
+    source: Node
+    body: Block
+
+
+class While(Node):
+    condition: Node
+    body: Block
+
+
+class Break(Node):
+    pass
+
+
+class Continue(Node):
+    pass
+
+
+class Return(Node):
+    value: Node | None
+
+
+class Throw(Node):
+    value: Node
+
+
+class Try(Node):
+    body: Block
+    error: Name | None
+    handler: Block | None
+    cleanup: Block | None
+
+
+# a file
+
+
+class Annotation(Node):
+    name: str
+    args: tuple[Node, ...]
+
+
+class Workflow(Node):
+    """One workflow of a file. `script` is true for a file without a header, where operations are awaited unasked."""
+
+    name: str
+    script: bool
+    params: tuple[str, ...]
+    annotations: tuple[Annotation, ...]
+    body: Block
+
+
+class File(Node):
+    workflows: tuple[Workflow, ...]

@@ -1,0 +1,85 @@
+"""Every code a `.flow` diagnostic can have, and the collector that the passes report to.
+
+Codes are for ever: one that is no longer used is not given to something else. `docs/language.md` shows an example of each.
+"""
+
+from __future__ import annotations
+
+from rhythm.lang.source import Diagnostic
+
+CODES: dict[str, str] = {
+    "F001": "something else was expected here",
+    "F002": "text, comment, template or bracket that never ends",
+    "F003": "a character that does not belong in a program",
+    "F004": "a number that cannot be written or held",
+    "F005": "an escape that text does not know",
+    "F006": "over a limit of the source: size, nesting, name",
+    "F007": "an operator of another language",
+    "F008": "a function value (lambda, closure)",
+    "F009": "a function definition",
+    "F010": "a statement of another language",
+    "F011": "a method call",
+    "F012": "`await` inside an expression, argument or condition",
+    "F013": "an operation inside an expression, argument or condition",
+    "F014": "an operation returned without `await`",
+    "F015": "`await` of something that cannot be awaited",
+    "F016": "a command used as a value",
+    "F017": "`completed` outside the head of a `for`",
+    "F020": "unknown variable",
+    "F021": "name declared twice",
+    "F022": "assignment to a constant, or to `inputs` or `ctx`",
+    "F023": "unknown function",
+    "F024": "wrong number of arguments",
+    "F025": "unknown option",
+    "F026": "an option, duration or argument that cannot work",
+    "F027": "key written twice",
+    "F028": "`break` or `continue` outside a loop",
+    "F029": "assignment to an outer variable inside a branch",
+    "F030": "a header or file that is not of one of the accepted shapes",
+    "F031": "unknown annotation",
+    "F032": "annotation with wrong arguments",
+    "F033": "a pattern that cannot be taken apart this way",
+    "F034": "comparisons that are chained",
+    "F101": "warning: statement that is never reached",
+    "F102": "warning: operation started and never awaited",
+    "F103": "warning: task that is not registered",
+    "F104": "warning: arguments that do not fit the task",
+    "F105": "warning: workflow that is not in these files",
+    "F201": "note: wait without a timeout",
+}
+
+
+class TooManyProblems(Exception):
+    """The file has so many problems that reading on helps nobody."""
+
+
+class Problems:
+    """Collects diagnostics. A place is reported once: what follows from a first error there is not worth reading."""
+
+    def __init__(self, limit: int) -> None:
+        self.found: list[Diagnostic] = []
+        self._limit = limit
+        self._starts: set[tuple[int, str]] = set()
+
+    def report(
+        self,
+        code: str,
+        message: str,
+        start: int,
+        end: int,
+        label: str = "",
+        help: tuple[str, ...] | str = (),
+        related: tuple[tuple[int, int, str], ...] = (),
+    ) -> None:
+        severity = {"F0": "error", "F1": "warning", "F2": "note"}[code[:2]]
+        if (start, severity) in self._starts:
+            return
+        self._starts.add((start, severity))
+        lines = tuple(filter(None, [help])) if isinstance(help, str) else help
+        self.found.append(Diagnostic(code, severity, message, start, max(end, start), label, lines, related))
+        if len(self.found) >= self._limit:
+            raise TooManyProblems
+
+    @property
+    def errors(self) -> bool:
+        return any(diagnostic.severity == "error" for diagnostic in self.found)

@@ -1,0 +1,44 @@
+"""The words of `.flow`."""
+
+from __future__ import annotations
+
+from rhythm.record import Record
+
+RESERVED = frozenset(
+    "let const if else for in of while break continue return throw try catch finally await async function true false null".split()
+)
+
+# Longest first: the lexer takes the first that fits. Those after the first line of each group exist only to be refused well.
+PUNCTUATION = (
+    "===", "!==", "**=", "...", "<<=", ">>=", "&&=", "||=", "??=",
+    "=>", "==", "!=", "<=", ">=", "&&", "||", "??", "?.", "+=", "-=", "*=", "/=", "%=", "++", "--", "**", "<<", ">>", "::",
+    "(", ")", "[", "]", "{", "}", ",", ";", ":", ".", "?", "=", "<", ">", "+", "-", "*", "/", "%", "!", "@", "&", "|", "^", "~", "#",
+)  # fmt: skip
+
+BINARY = frozenset({"+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "??", "in", "===", "!=="})
+ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%="})
+
+
+class Token:
+    """`kind` is name, keyword, number, text, template, part, endtemplate, punctuation or end; `value` the word, number or string."""
+
+    __slots__ = ("end", "kind", "line_start", "start", "value")
+
+    def __init__(self, kind: str, value: object, start: int, end: int, line_start: bool) -> None:
+        self.kind = kind
+        self.value = value
+        self.start = start
+        self.end = end
+        self.line_start = line_start  # first token of its line
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.value!r})"
+
+
+class Comment(Record):
+    """A comment with its text as written; `own_line` if nothing but space stands before it on its line."""
+
+    start: int
+    end: int
+    text: str
+    own_line: bool

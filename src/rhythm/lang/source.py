@@ -1,0 +1,125 @@
+"""Source text, places in it, and what there is to say about them.
+
+A diagnostic is a value: severity, stable code, message, span, an optional label under the caret and help. Rendering is
+here too, so that every front end's messages look the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import Any
+
+from rhythm.record import Record
+
+TAB = "    "
+
+
+class Source:
+    """A named text. Offsets count characters; lines and columns count from 1."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self.lines = (0, *(i + 1 for i, char in enumerate(text) if char == "\n"))
+
+    def position(self, at: int) -> tuple[int, int]:
+        line = bisect_right(self.lines, at)
+        return line, at - self.lines[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        end = self.lines[number] if number < len(self.lines) else len(self.text)
+        return self.text[self.lines[number - 1] : end].rstrip("\r\n")
+
+
+class Diagnostic(Record):
+    """One problem. `severity` is error, warning or note; only errors stop a registration."""
+
+    code: str
+    severity: str
+    message: str
+    start: int
+    end: int
+    label: str = ""
+    help: tuple[str, ...] = ()
+    related: tuple[tuple[int, int, str], ...] = ()  # other places that matter: start, end, label
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """By place in the file, each once."""
+    return sorted(dict.fromkeys(diagnostics), key=lambda d: (d.start, d.end, d.code))
+
+
+def render(source: Source, diagnostic: Diagnostic) -> str:
+    """The diagnostic as people read it: headline, place, the line with a caret, help."""
+    places = [(diagnostic.start, diagnostic.end, diagnostic.label, "^"), *((*r, "-") for r in diagnostic.related)]
+    places.sort(key=lambda place: place[0])
+    width = max(len(str(source.position(place[0])[0])) for place in places)
+    line, column = source.position(diagnostic.start)
+    out = [
+        f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}",
+        f"{' ' * width} ┌─ {source.name}:{line}:{column}",
+    ]
+    shown = 0
+    for start, end, label, mark in places:
+        number, column = source.position(start)
+        text = source.line(number)
+        if number != shown:
+            out.append(f"{number:>{width}} │ {_visible(text)}".rstrip())
+            shown = number
+        length = max(min(end, source.lines[number - 1] + len(text)) - start, 1)
+        before, under = text[: column - 1], text[column - 1 : column - 1 + length]
+        carets = mark * max(_columns(_visible(under)), 1)
+        out.append(f"{' ' * width} │ {' ' * _columns(_visible(before))}{carets} {label}".rstrip())
+    for number, text in enumerate(diagnostic.help):
+        out.append(f"{' ' * width} {'= help: ' if number == 0 else '        '}{text}".rstrip())
+    return "\n".join(out)
+
+
+def render_all(source: Source, diagnostics: Iterable[Diagnostic]) -> str:
+    return "\n\n".join(render(source, diagnostic) for diagnostic in diagnostics)
+
+
+def as_json(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
+    """The diagnostic for editors: places as line and column, both from 1, the end exclusive."""
+
+    def place(start: int, end: int) -> dict[str, int]:
+        line, column = source.position(start)
+        end_line, end_column = source.position(end)
+        return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}
+
+    return {
+        "file": source.name,
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        **place(diagnostic.start, diagnostic.end),
+        "label": diagnostic.label,
+        "help": "\n".join(diagnostic.help),
+        "related": [{**place(start, end), "label": label} for start, end, label in diagnostic.related],
+    }
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The name that was probably meant, if one is near enough."""
+    if len(word) > 80:
+        return None
+    folded = {name.lower().replace("_", ""): name for name in known}
+    match = difflib.get_close_matches(word.lower().replace("_", ""), folded, n=1, cutoff=0.7)
+    return folded[match[0]] if match else None
+
+
+def _visible(text: str) -> str:
+    """Tabs as spaces, and what a terminal would obey or hide as its code point's stand-in."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(TAB if c == "\t" else c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _columns(text: str) -> int:
+    """How many terminal columns the text fills."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

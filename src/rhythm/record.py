@@ -1,0 +1,49 @@
+"""Frozen value classes that cost nothing to import.
+
+Syntax nodes, instructions, commands and snapshots are all plain values: compared by content, never changed.
+`dataclasses` would generate and `exec` half a millisecond of code for each of our hundred classes on every start of
+`rhythm check`; this base class does the same work with the annotations alone, and type checkers see dataclasses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self, dataclass_transform
+
+
+@dataclass_transform(frozen_default=True)
+class Record:
+    """A class whose annotated names are its fields; a default is the class attribute of that name."""
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _required: ClassVar[int] = 0
+
+    def __init_subclass__(cls) -> None:
+        own = (name for name in cls.__dict__.get("__annotations__", {}) if name not in cls._fields)
+        cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined]  # a dunder that only `match` reads
+        cls._required = sum(not hasattr(cls, name) for name in cls._fields)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        fields = self.__dict__
+        fields.update(zip(self._fields, values, strict=False))
+        if named:
+            fields.update(named)
+        if not self._required <= len(fields) <= len(self._fields) or len(values) + len(named) != len(fields):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self._fields)}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is a value and cannot be changed; use replace()")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.astuple() == other.astuple()  # type: ignore[attr-defined]  # same class, so a Record
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.astuple()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+
+    def astuple(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self._fields])
+
+    def replace(self, **changes: Any) -> Self:
+        return type(self)(**{**self.__dict__, **changes})

@@ -1,0 +1,320 @@
+"""Expressions to closures: compiled once per program, then only called.
+
+A closure takes the frame (the locals, with `inputs`, `ctx` and the machine as `$m`) and gives the value. The common cases,
+integers and plain locals, are written out where it pays; everything else goes through `values`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rhythm.ir import instructions as ir
+from rhythm.limits import INT_MAX, INT_MIN, Limits
+from rhythm.vm.builtins import FUNCTIONS
+from rhythm.vm.values import (
+    Fault,
+    LimitFault,
+    arithmetic,
+    as_text,
+    check_entries,
+    check_text,
+    contains,
+    element,
+    equal,
+    in_order,
+    is_number,
+    kind,
+    member,
+    truthy,
+)  # fmt: skip
+
+Frame = dict[str, Any]
+Compiled = Callable[[Frame], Any]
+
+_FAST_INT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_FAST_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+class ExpressionCompiler:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+
+    def compile(self, node: Any) -> Compiled:
+        compiled: Compiled = self._TABLE[type(node)](self, node)
+        return compiled
+
+    def _const(self, node: ir.Const) -> Compiled:
+        value = node.value
+        return lambda frame: value
+
+    def _local(self, node: ir.Local) -> Compiled:
+        name = node.name
+        return lambda frame: frame[name]
+
+    def _unary(self, node: ir.Unary) -> Compiled:
+        value, at, limits = self.compile(node.value), node.at, self.limits
+        if node.op == "!":
+            return lambda frame: not truthy(value(frame))
+
+        def negate(frame: Frame) -> Any:
+            number = value(frame)
+            if not is_number(number):
+                raise Fault("TypeMismatch", f"cannot negate {kind(number)}", at=at)
+            return placed(at, arithmetic, "-", 0, number, limits, frame["$m"].charge)
+
+        return negate
+
+    def _binary(self, node: ir.Binary) -> Compiled:
+        if node.op in _FAST_INT:
+            return self._arithmetic(node, _FAST_INT[node.op])
+        if node.op in _FAST_ORDER:
+            return self._order(node, _FAST_ORDER[node.op])
+        if node.op in ("==", "!="):
+            return self._equality(node)
+        left, right, at, limits, op = self.compile(node.left), self.compile(node.right), node.at, self.limits, node.op
+        if op == "in":
+            return lambda frame: placed(at, contains, left(frame), right(frame), frame["$m"].charge)
+        return lambda frame: placed(at, arithmetic, op, left(frame), right(frame), limits, frame["$m"].charge)
+
+    def _arithmetic(self, node: ir.Binary, compute: Callable[[int, int], int]) -> Compiled:
+        op, at, limits = node.op, node.at, self.limits
+
+        def general(frame: Frame, a: Any, b: Any) -> Any:
+            return placed(at, arithmetic, op, a, b, limits, frame["$m"].charge)
+
+        match node.left, node.right:
+            case ir.Local(name), ir.Const(int() as number) if type(number) is int:
+
+                def with_constant(frame: Frame) -> Any:
+                    a = frame[name]
+                    if type(a) is int and INT_MIN <= (result := compute(a, number)) <= INT_MAX:
+                        return result
+                    return general(frame, a, number)
+
+                return with_constant
+            case ir.Local(name), ir.Local(other):
+
+                def of_locals(frame: Frame) -> Any:
+                    a, b = frame[name], frame[other]
+                    if type(a) is int and type(b) is int and INT_MIN <= (result := compute(a, b)) <= INT_MAX:
+                        return result
+                    return general(frame, a, b)
+
+                return of_locals
+        left, right = self.compile(node.left), self.compile(node.right)
+
+        def of_values(frame: Frame) -> Any:
+            a, b = left(frame), right(frame)
+            if type(a) is int and type(b) is int and INT_MIN <= (result := compute(a, b)) <= INT_MAX:
+                return result
+            return general(frame, a, b)
+
+        return of_values
+
+    def _order(self, node: ir.Binary, compare: Callable[[int, int], bool]) -> Compiled:
+        op, at, right = node.op, node.at, self.compile(node.right)
+        if isinstance(node.left, ir.Local):
+            name = node.left.name
+
+            def of_local(frame: Frame) -> bool:
+                a, b = frame[name], right(frame)
+                if type(a) is int and type(b) is int:
+                    return compare(a, b)
+                return placed(at, in_order, op, a, b)
+
+            return of_local
+        left = self.compile(node.left)
+        return lambda frame: placed(at, in_order, op, left(frame), right(frame))
+
+    def _equality(self, node: ir.Binary) -> Compiled:
+        left, right, at = self.compile(node.left), self.compile(node.right), node.at
+        wanted = node.op == "=="
+
+        def compare(frame: Frame) -> bool:
+            a, b = left(frame), right(frame)
+            if type(a) is str and type(b) is str:
+                return (a == b) is wanted
+            return placed(at, equal, a, b, frame["$m"].charge) is wanted
+
+        return compare
+
+    def _logic(self, node: ir.Logic) -> Compiled:
+        left, right = self.compile(node.left), self.compile(node.right)
+        if node.op == "&&":
+            return lambda frame: right(frame) if truthy(value := left(frame)) else value
+        if node.op == "||":
+            return lambda frame: value if truthy(value := left(frame)) else right(frame)
+        return lambda frame: right(frame) if (value := left(frame)) is None else value
+
+    def _choose(self, node: ir.Choose) -> Compiled:
+        condition, yes, no = self.compile(node.condition), self.compile(node.yes), self.compile(node.no)
+        return lambda frame: yes(frame) if truthy(condition(frame)) else no(frame)
+
+    def _member(self, node: ir.Member) -> Compiled:
+        target, name, optional, at = self.compile(node.target), node.name, node.optional, node.at
+
+        def read(frame: Frame) -> Any:
+            value = target(frame)
+            if type(value) is dict and name in value:
+                return value[name]
+            return placed(at, member, value, name, optional)
+
+        return read
+
+    def _index(self, node: ir.Index) -> Compiled:
+        target, index, optional, at = self.compile(node.target), self.compile(node.index), node.optional, node.at
+        return lambda frame: placed(at, element, target(frame), index(frame), optional)
+
+    def _list(self, node: ir.ListOf) -> Compiled:
+        if any(isinstance(item, ir.Spread) for item in node.items):
+            return self._spread_list(node)
+        items = [self.compile(item) for item in node.items]
+        return lambda frame: [item(frame) for item in items]
+
+    def _spread_list(self, node: ir.ListOf) -> Compiled:
+        parts = [(isinstance(item, ir.Spread), self.compile(item.value if isinstance(item, ir.Spread) else item)) for item in node.items]
+        at, limits = node.at, self.limits
+
+        def build(frame: Frame) -> list[Any]:
+            result: list[Any] = []
+            for spread, part in parts:
+                value = part(frame)
+                if spread:
+                    placed(at, check_entries, len(result) + len(placed(at, spread_list, value)), limits)
+                    frame["$m"].charge(len(value) // 16)
+                    result += value
+                else:
+                    result.append(value)
+            return result
+
+        return build
+
+    def _object(self, node: ir.ObjectOf) -> Compiled:
+        if any(key is None for key, _ in node.entries):
+            return self._spread_object(node)
+        entries = [(key, self.compile(value)) for key, value in node.entries]
+        return lambda frame: {key: value(frame) for key, value in entries}
+
+    def _spread_object(self, node: ir.ObjectOf) -> Compiled:
+        parts = [(key, self.compile(value.value if isinstance(value, ir.Spread) else value)) for key, value in node.entries]
+        at, limits = node.at, self.limits
+
+        def build(frame: Frame) -> dict[str, Any]:
+            result: dict[str, Any] = {}
+            for key, part in parts:
+                value = part(frame)
+                if key is None:
+                    result.update(placed(at, spread_object, value))
+                    frame["$m"].charge(len(value) // 16)
+                else:
+                    result[key] = value
+            placed(at, check_entries, len(result), limits)
+            return result
+
+        return build
+
+    def _template(self, node: ir.Template) -> Compiled:
+        parts, at, limits = [self.compile(part) for part in node.parts], node.at, self.limits
+
+        def build(frame: Frame) -> str:
+            pieces, size = [], 0
+            for part in parts:
+                pieces.append(placed(at, as_text, part(frame), limits))
+                size += len(pieces[-1])
+                if size > limits.text_bytes:
+                    raise LimitFault(f"a text over {limits.text_bytes // 1024:,} KiB", at)
+            frame["$m"].charge(size // 16)
+            return placed(at, check_text, "".join(pieces), limits)
+
+        return build
+
+    def _call(self, node: ir.Call) -> Compiled:
+        function, at = FUNCTIONS[node.name], node.at
+        args = [self.compile(arg) for arg in node.args]
+
+        def call(frame: Frame) -> Any:
+            machine = frame["$m"]
+            values = [arg(frame) for arg in args]
+            result = placed(at, function, machine, *values)
+            machine.charge(_work(result) + sum([_work(value) // 16 for value in values]))
+            return result
+
+        return call
+
+    def _comprehension(self, node: ir.Comprehension) -> Compiled:
+        element_of, condition = self.compile(node.element), self.compile(node.condition) if node.condition else None
+        bind = self.binder(node)
+
+        def build(frame: Frame) -> list[Any]:
+            return [element_of(frame) for _ in bind(frame) if condition is None or truthy(condition(frame))]
+
+        return build
+
+    def binder(self, node: ir.Comprehension) -> Callable[[Frame], Iterator[None]]:
+        """Sets the comprehension's names in the frame for each element in turn, and removes them at the end."""
+        source, names, at = self.compile(node.source), node.names, node.at
+
+        def bind(frame: Frame) -> Iterator[None]:
+            elements = placed(at, elements_of, source(frame), len(names))
+            charge = frame["$m"].charge
+            try:
+                for value in elements:
+                    charge(1)
+                    if len(names) == 1:
+                        frame[names[0]] = value
+                    else:
+                        frame[names[0]], frame[names[1]] = value
+                    yield
+            finally:
+                for name in names:
+                    frame.pop(name, None)
+
+        return bind
+
+    _TABLE: dict[type, Any] = {
+        ir.Const: _const, ir.Local: _local, ir.Unary: _unary, ir.Binary: _binary, ir.Logic: _logic, ir.Choose: _choose, ir.Member: _member,
+        ir.Index: _index, ir.ListOf: _list, ir.ObjectOf: _object, ir.Template: _template, ir.Call: _call, ir.Comprehension: _comprehension,
+    }  # fmt: skip
+
+
+def placed(at: int | None, function: Callable[..., Any], *args: Any) -> Any:
+    """Calls the function; a fault that does not say where it arose arose here."""
+    try:
+        return function(*args)
+    except Fault as fault:
+        if fault.at is None:
+            fault.at = at
+        raise
+
+
+def spread_list(value: Any) -> list[Any]:
+    """What `...value` adds to a list."""
+    if type(value) is not list:
+        raise Fault("TypeMismatch", f"only a list can be spread into a list, not {kind(value)}")
+    return value
+
+
+def spread_object(value: Any) -> dict[str, Any]:
+    """What `...value` adds to an object."""
+    if type(value) is not dict:
+        raise Fault("TypeMismatch", f"only an object can be spread into an object, not {kind(value)}")
+    return value
+
+
+def elements_of(value: Any, arity: int) -> list[Any]:
+    """What a loop walks: elements of a list or keys of an object; with two names, positions or keys beside them."""
+    if type(value) is list:
+        return value if arity == 1 else [[i, item] for i, item in enumerate(value)]
+    if type(value) is dict:
+        return list(value) if arity == 1 else [[key, item] for key, item in value.items()]
+    hint = '; split(text, "") gives its characters' if type(value) is str else "; range(n) counts" if is_number(value) else ""
+    raise Fault("TypeMismatch", f"can only walk a list or an object, not {kind(value)}{hint}")
+
+
+def _work(value: Any) -> int:
+    """What it costs to have made a value."""
+    if type(value) is list or type(value) is dict:
+        return len(value)
+    return len(value) // 16 if type(value) is str else 0

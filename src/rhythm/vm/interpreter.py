@@ -1,0 +1,194 @@
+"""`advance`: one turn of an execution, from a snapshot to the next await, the end, or the turn's last instruction.
+
+Same program + same snapshot + same inputs = same turn. Nothing here looks at a clock, draws chance or does I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from rhythm.ir.program import Program
+from rhythm.limits import DEFAULT_LIMITS, Limits
+from rhythm.record import Record
+from rhythm.vm.awaits import STARTED
+from rhythm.vm.commands import Cancel, Command
+from rhythm.vm.expressions import Frame
+from rhythm.vm.machine import Inputs, Machine
+from rhythm.vm.snapshot import Snapshot
+from rhythm.vm.statements import DONE, SUSPEND, Run, StatementCompiler
+from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
+
+CHUNK = 256  # instructions between two looks at the fuel
+FAULT_WORK = 100  # what catching a failure costs, in instructions
+GIVEN = ("inputs", "ctx", "$m")  # in the frame of every turn, never in a snapshot
+
+
+class Turn(Record):
+    """What became of a turn. `drew`: time or chance went into it, so commit it before anything acts on its commands."""
+
+    commands: tuple[Command, ...]
+    drew: bool
+
+
+class Suspended(Turn):
+    """Waits for what `snapshot.awaiting` says. The very snapshot that came in means: nothing has changed."""
+
+    snapshot: Snapshot
+
+
+class Continue(Turn):
+    """The turn's fuel is spent, not a failure: commit, let others run, and go on from the snapshot."""
+
+    snapshot: Snapshot
+
+
+class Completed(Turn):
+    """The execution is over, with this result."""
+
+    result: Any
+
+
+class Failed(Turn):
+    """The execution is over, with this error `{code, message, data}` from this offset of the source."""
+
+    error: dict[str, Any]
+    at: int
+    cancelled: bool = False
+
+
+_CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary()
+
+
+def advance(program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits = DEFAULT_LIMITS) -> Turn:
+    """Takes one turn. `program` must have passed `ir.verify`."""
+    machine = Machine(snapshot, inputs, limits)
+    frame: Frame = {**snapshot.locals, "inputs": inputs.inputs, "ctx": inputs.ctx, "$m": machine}
+    return _Turn(program, snapshot, machine, frame).run()
+
+
+def _prepared(program: Program, limits: Limits) -> list[Run]:
+    """The program's instructions as closures, compiled the first time."""
+    cached = _CODE.get(program)
+    if cached is None or cached[0] is not limits:
+        compiler = StatementCompiler(limits)
+        cached = limits, [compiler.compile(instruction, pc) for pc, instruction in enumerate(program.code)]
+        _CODE[program] = cached
+    return cached[1]
+
+
+class _Turn:
+    def __init__(self, program: Program, snapshot: Snapshot, machine: Machine, frame: Frame) -> None:
+        self.program = program
+        self.snapshot = snapshot
+        self.machine = machine
+        self.frame = frame
+        self.pc = snapshot.statement_index
+
+    def run(self) -> Turn:
+        code = _prepared(self.program, self.machine.limits)
+        if self.machine.inputs.cancel and not self.machine.cancelled:
+            ended = self._cancel()
+            if ended:
+                return ended
+        while True:
+            try:
+                stop = self._run_chunk(code)
+            except RecursionError:
+                return self._failed(LimitFault("a value nested too deep"))
+            except Fault as fault:
+                ended = self._caught(fault)
+                if ended:
+                    return ended
+                continue
+            if stop is not None:
+                return stop
+
+    def _run_chunk(self, code: list[Run]) -> Turn | None:
+        """Runs until the fuel is to be looked at again; the turn's end, if it came."""
+        machine, frame, pc, next = self.machine, self.frame, self.pc, 0
+        used = 0
+        try:
+            for used in range(1, CHUNK + 1):
+                next = code[pc](frame)
+                if next < 0:
+                    break
+                pc = next
+        finally:
+            self.pc = pc
+            machine.fuel -= used
+        if next == SUSPEND:
+            return self._suspended()
+        if next == DONE:
+            return self._completed()
+        return self._yielded() if machine.fuel <= 0 else None
+
+    # how a turn ends
+
+    def _spent(self) -> int:
+        return self.snapshot.instructions + self.machine.limits.turn_instructions - self.machine.fuel
+
+    def _snapshot(self, locals: dict[str, Any]) -> Snapshot:
+        machine = self.machine
+        weigh([locals, machine.awaiting], machine.limits.snapshot_bytes, "the state of the execution", machine.limits.depth + 2)
+        return Snapshot(self.pc, locals, machine.awaiting, machine.next_child, self._spent(), machine.cancelled)
+
+    def _suspended(self) -> Turn:
+        machine, frame = self.machine, self.frame
+        if self.pc == self.snapshot.statement_index and not machine.commands and machine.awaiting == self.snapshot.awaiting:
+            return Suspended((), machine.drew, self.snapshot)
+        locals = {name: frame[name] for name in machine.keep if name in frame}
+        if STARTED in frame:
+            locals[STARTED] = frame[STARTED]
+        return self._checked(Suspended, locals)
+
+    def _yielded(self) -> Turn:
+        machine = self.machine
+        if self._spent() > machine.limits.lifetime_instructions:
+            return self._failed(LimitFault(f"more than {machine.limits.lifetime_instructions:,} instructions in one execution"))
+        return self._checked(Continue, {name: value for name, value in self.frame.items() if name not in GIVEN})
+
+    def _checked(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
+        try:
+            return outcome(tuple(self.machine.commands), self.machine.drew, self._snapshot(locals))
+        except LimitFault as fault:
+            return self._failed(fault)
+
+    def _completed(self) -> Turn:
+        if self.machine.cancelled:
+            return self._failed(CancelFault())
+        return Completed(tuple(self.machine.commands), self.machine.drew, self.machine.result)
+
+    def _failed(self, fault: Fault) -> Turn:
+        at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
+        if self.machine.cancelled and not isinstance(fault, CancelFault):
+            fault = CancelFault(at)
+        return Failed(tuple(self.machine.commands), self.machine.drew, fault.value(), at, self.machine.cancelled)
+
+    # faults
+
+    def _cancel(self) -> Turn | None:
+        machine = self.machine
+        machine.cancelled, machine.awaiting = True, None
+        if machine.next_child > 1:
+            machine.commands.append(Cancel(1, machine.next_child - 1))
+        return self._caught(CancelFault())
+
+    def _caught(self, fault: Fault) -> Turn | None:
+        """Goes on at the handler that takes the fault; the turn's end if there is none."""
+        machine, frame = self.machine, self.frame
+        machine.awaiting = None
+        machine.fuel -= FAULT_WORK
+        at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
+        if isinstance(fault, LimitFault):
+            return self._failed(fault)
+        for handler in self.program.handlers:
+            if handler.first <= self.pc < handler.last and (fault.catchable or handler.kind == "finally"):
+                if handler.kind == "catch":
+                    frame[handler.into] = fault.value()
+                else:
+                    frame[handler.into] = {"throw": fault.value(), "at": at, "cancel": isinstance(fault, CancelFault)}
+                self.pc = handler.target
+                return None
+        fault.at = at
+        return self._failed(fault)

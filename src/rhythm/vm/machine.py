@@ -1,0 +1,85 @@
+"""What one turn works with: its inputs, and the counters and lists it fills while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rhythm.limits import Limits
+from rhythm.record import Record
+from rhythm.vm.commands import Command
+from rhythm.vm.snapshot import Snapshot
+from rhythm.vm.values import LimitFault
+
+
+class Outcome(Record):
+    """How something awaited has ended. `value` is its result, or its error `{code, message, data}`."""
+
+    status: str  # completed, failed, cancelled
+    value: Any = None
+    ended_at: float = 0.0  # orders what has ended: the first to end wins a race
+    takes: tuple[str, ...] = ()  # ids of the signals that this outcome consumes
+
+
+class Signal(Record):
+    """A signal in the execution's mailbox, not yet consumed. The mailbox is in the order of sending."""
+
+    id: str
+    name: str
+    payload: Any = None
+    received_at: float = 0.0
+
+
+class Inputs(Record):
+    """Everything a turn may know besides its program and snapshot. Time, identity and chance come in here."""
+
+    now: str  # ISO 8601, UTC
+    seed: str  # what uuid() and random() are derived from: another one for each turn
+    inputs: Any = None
+    ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id
+    outcomes: Mapping[int, Outcome] = {}  # of children, by number, as far as they have ended
+    signals: Sequence[Signal] = ()
+    cancel: bool = False
+
+
+class Machine:
+    """The moving parts of one turn. Expressions reach it as the local `$m`."""
+
+    __slots__ = (
+        "awaiting",
+        "cancelled",
+        "commands",
+        "draws",
+        "drew",
+        "fuel",
+        "id",
+        "inputs",
+        "keep",
+        "limits",
+        "next_child",
+        "result",
+        "taken",
+        "work_floor",
+    )  # fmt: skip
+
+    def __init__(self, snapshot: Snapshot, inputs: Inputs, limits: Limits) -> None:
+        self.inputs = inputs
+        self.limits = limits
+        self.id = str(inputs.ctx.get("id", ""))
+        self.fuel = limits.turn_instructions
+        self.work_floor = -limits.statement_work
+        self.commands: list[Command] = []
+        self.next_child = snapshot.next_child
+        self.awaiting = snapshot.awaiting
+        self.cancelled = snapshot.cancelled
+        self.keep: tuple[str, ...] = ()
+        self.result: Any = None
+        self.taken: set[str] = set()  # signals consumed in this turn
+        self.draws = 0
+        self.drew = False  # whether time or chance went into the turn: then it must be committed before anything acts on it
+
+    def charge(self, work: int) -> None:
+        """Counts work done inside a statement. A statement may overdraw the turn, but not without end."""
+        self.fuel -= work
+        if self.fuel < self.work_floor:
+            raise LimitFault(f"one statement did the work of more than {self.limits.statement_work:,} instructions")

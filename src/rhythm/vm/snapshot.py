@@ -1,0 +1,54 @@
+"""The state of an execution between two turns: one flat JSON object, and its codec.
+
+`{"v", "statement_index", "locals", "awaiting", "next_child", "instructions", "cancelled"}`. No call stack, no closures, no
+syntax. Every format version that was ever written must load for ever: golden files in the tests hold us to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from rhythm.errors import InvalidProgram
+from rhythm.record import Record
+
+SNAPSHOT_VERSION = 1
+
+
+class Snapshot(Record):
+    """Where an execution is. `awaiting` says what it waits for, in plain JSON, for `why` and `doctor` to read."""
+
+    statement_index: int = 0
+    locals: dict[str, Any] = {}
+    awaiting: dict[str, Any] | None = None
+    next_child: int = 1
+    instructions: int = 0  # run so far, for the lifetime limit
+    cancelled: bool = False  # the cancellation has been thrown; what runs now is `finally`
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The snapshot as JSON bytes."""
+    return orjson.dumps(
+        {
+            "v": SNAPSHOT_VERSION,
+            "statement_index": snapshot.statement_index,
+            "locals": snapshot.locals,
+            "awaiting": snapshot.awaiting,
+            "next_child": snapshot.next_child,
+            "instructions": snapshot.instructions,
+            "cancelled": snapshot.cancelled,
+        }
+    )
+
+
+def decode_snapshot(data: bytes | str) -> Snapshot:
+    """The snapshot that was encoded; `InvalidProgram` if it is damaged or from a newer Rhythm."""
+    try:
+        fields = orjson.loads(data)
+        version = fields.pop("v")
+        if version > SNAPSHOT_VERSION:
+            raise InvalidProgram(f"the snapshot has format {version}, this Rhythm knows up to {SNAPSHOT_VERSION}: upgrade the worker")
+        return Snapshot(**fields)
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise InvalidProgram(f"not a snapshot: {type(problem).__name__}: {problem}") from problem

@@ -1,0 +1,471 @@
+"""Instructions to closures. Each runs one instruction on a frame and gives the number of the next, or SUSPEND or DONE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rhythm.ir import instructions as ir
+from rhythm.limits import Limits
+from rhythm.vm import commands as c
+from rhythm.vm.awaits import (
+    STARTED,
+    Plan,
+    check_fan_out,
+    child_number,
+    error_of,
+    next_completed,
+    numbers,
+    plan_of_child,
+    release,
+    remember,
+    settle,
+    size_of,
+    start_branch,
+    start_group,
+    start_operation,
+)  # fmt: skip
+from rhythm.vm.builtins import range_bounds
+from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
+from rhythm.vm.machine import Machine, Outcome
+from rhythm.vm.values import CancelFault, Fault, as_text, is_number, kind, truthy, weigh, with_element
+
+SUSPEND = -1
+DONE = -2
+
+Run = Callable[[Frame], int]
+Starter = Callable[[Frame], Plan]
+
+
+class StatementCompiler:
+    """Compiles one program's instructions; `next` of instruction i is i + 1."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.expressions = ExpressionCompiler(limits)
+        self.value = self.expressions.compile
+
+    def compile(self, instruction: ir.Instruction, pc: int) -> Run:
+        run: Run = self._TABLE[type(instruction)](self, instruction, pc + 1)
+        return run
+
+    def _set(self, node: ir.Set, next: int) -> Run:
+        name, value = node.name, self.value(node.value)
+
+        def run(frame: Frame) -> int:
+            frame[name] = value(frame)
+            return next
+
+        return run
+
+    def _set_path(self, node: ir.SetPath, next: int) -> Run:
+        name, at, limits = node.name, node.at, self.limits
+        path, value = [self.value(part) for part in node.path], self.value(node.value)
+
+        def run(frame: Frame) -> int:
+            new, keys = value(frame), [part(frame) for part in path]
+            frame[name] = placed(at, with_element, frame[name], keys, new, limits, frame["$m"].charge)
+            return next
+
+        return run
+
+    def _jump(self, node: ir.Jump, next: int) -> Run:
+        to = node.to
+        return lambda frame: to
+
+    def _jump_unless(self, node: ir.JumpUnless, next: int) -> Run:
+        condition, to = self.value(node.condition), node.to
+
+        def run(frame: Frame) -> int:
+            value = condition(frame)
+            if value is True:
+                return next
+            return next if value is not False and truthy(value) else to
+
+        return run
+
+    def _iterate(self, node: ir.Iterate, next: int) -> Run:
+        """The loop's hidden state is its list, or `{"range": […]}` so that counting far costs the snapshot nothing."""
+        state, position, arity, at = node.state, f"{node.state}.i", node.arity, node.at
+        counts = isinstance(node.source, ir.Call) and node.source.name == "range" and arity == 1
+        args = [self.value(arg) for arg in node.source.args] if counts and isinstance(node.source, ir.Call) else []
+        source = self.value(node.source)
+
+        def run(frame: Frame) -> int:
+            if counts:
+                frame[state] = {"range": list(placed(at, range_bounds, frame["$m"], *[arg(frame) for arg in args]))}
+            else:
+                frame[state] = placed(at, elements_of, source(frame), arity)
+            frame[position] = 0
+            return next
+
+        return run
+
+    def _next(self, node: ir.Next, next: int) -> Run:
+        state, position, names, exit = node.state, f"{node.state}.i", node.names, node.exit
+        first = names[0]
+
+        def run(frame: Frame) -> int:
+            items, i = frame[state], frame[position]
+            if type(items) is dict:
+                items = range(*items["range"])
+            if i >= len(items):
+                return exit
+            frame[position] = i + 1
+            if len(names) == 1:
+                frame[first] = items[i]
+            else:
+                frame[first], frame[names[1]] = items[i]
+            return next
+
+        return run
+
+    def _await(self, node: ir.Await, next: int) -> Run:
+        start, into, keep, at = self._starter(node.operand), node.into, node.keep, node.at
+
+        def run(frame: Frame) -> int:
+            machine: Machine = frame["$m"]
+            plan = machine.awaiting
+            if plan is None:
+                plan = _undone_on_fault(machine, start, frame)
+            outcome = settle(machine, plan)
+            if outcome is None:
+                machine.awaiting, machine.keep = release(machine, plan), keep
+                return SUSPEND
+            machine.awaiting = None
+            result = _value_of(outcome, at)
+            if into is not None:
+                frame[into] = result
+            return next
+
+        return run
+
+    def _start(self, node: ir.Start, next: int) -> Run:
+        start, into = self._started(node.operand), node.into
+
+        def run(frame: Frame) -> int:
+            ids = _undone_on_fault(frame["$m"], start, frame)
+            if into is not None:
+                frame[into] = ids
+            return next
+
+        return run
+
+    def _gather(self, node: ir.Gather, next: int) -> Run:
+        start, state = self._starter(node.group), node.state
+
+        def run(frame: Frame) -> int:
+            frame[state] = {**_undone_on_fault(frame["$m"], start, frame), "taken": []}
+            return next
+
+        return run
+
+    def _take(self, node: ir.Take, next: int) -> Run:
+        state, into, exit, keep = node.state, node.into, node.exit, node.keep
+
+        def run(frame: Frame) -> int:
+            machine: Machine = frame["$m"]
+            plan = machine.awaiting or frame[state]
+            machine.awaiting = None
+            if len(plan["taken"]) == size_of(plan):
+                return exit
+            plan, item = next_completed(machine, plan)
+            plan = release(machine, plan)
+            if item is None:  # the plan waits in `awaiting`, where `why` and `doctor` read it, and not twice
+                frame.pop(state, None)
+                machine.awaiting, machine.keep = plan, keep
+                return SUSPEND
+            frame[state], frame[into] = plan, item
+            return next
+
+        return run
+
+    def _emit(self, node: ir.Emit, next: int) -> Run:
+        args, make, at = [self.value(arg) for arg in node.args], _EMITTERS[node.kind], node.at
+
+        def run(frame: Frame) -> int:
+            machine: Machine = frame["$m"]
+            values = [arg(frame) for arg in args]
+            if make is _cancel:
+                machine.commands += placed(at, _cancel, machine, *values, frame.get(STARTED, {}))
+            else:
+                machine.commands.append(placed(at, make, machine, *values))
+            return next
+
+        return run
+
+    def _return(self, node: ir.Return, next: int) -> Run:
+        value, at, limits = self.value(node.value), node.at, self.limits
+
+        def run(frame: Frame) -> int:
+            result = value(frame)
+            placed(at, weigh, result, limits.payload_bytes, "the result", limits.depth)
+            frame["$m"].result = result
+            return DONE
+
+        return run
+
+    def _throw(self, node: ir.Throw, next: int) -> Run:
+        value, at = self.value(node.value), node.at
+
+        def run(frame: Frame) -> int:
+            raise _thrown(value(frame), at)
+
+        return run
+
+    def _pend(self, node: ir.Pend, next: int) -> Run:
+        state, to, block = node.state, node.to, node.block
+
+        def run(frame: Frame) -> int:
+            frame[state] = {"to": to}
+            return block
+
+        return run
+
+    def _end_finally(self, node: ir.EndFinally, next: int) -> Run:
+        state = node.state
+
+        def run(frame: Frame) -> int:
+            pending = frame.pop(state)
+            if "to" in pending:
+                return int(pending["to"])
+            if pending["cancel"]:
+                raise CancelFault(pending["at"])
+            error = pending["throw"]
+            raise Fault(error["code"], error["message"], error["data"], pending["at"])
+
+        return run
+
+    _TABLE: dict[type, Any] = {
+        ir.Set: _set, ir.SetPath: _set_path, ir.Jump: _jump, ir.JumpUnless: _jump_unless, ir.Iterate: _iterate, ir.Next: _next,
+        ir.Await: _await, ir.Start: _start, ir.Gather: _gather, ir.Take: _take, ir.Emit: _emit, ir.Return: _return, ir.Throw: _throw,
+        ir.Pend: _pend, ir.EndFinally: _end_finally,
+    }  # fmt: skip
+
+    # operations
+
+    def _starter(self, operand: Any) -> Starter:
+        """Starts the operand and gives its plan; an expression gives the id of something started before."""
+        at = getattr(operand, "at", None)  # a variable has no place of its own: then it is that of the whole statement
+        match operand:
+            case ir.Operation(kind_, args):
+                values = [self.value(arg) for arg in args]
+                return lambda frame: placed(at, start_operation, frame["$m"], kind_, [value(frame) for value in values])
+            case ir.Branch(entry, captures):
+                return lambda frame: placed(at, start_branch, frame["$m"], entry, {name: frame[name] for name in captures})
+            case ir.Group():
+                return self._group_starter(operand)
+        id = self.value(operand)
+        return lambda frame: placed(at, plan_of_child, frame["$m"], id(frame), frame.get(STARTED, {}))
+
+    def _group_starter(self, group: ir.Group) -> Starter:
+        plans, options, at = self._collection(group.items), self.value(group.options) if group.options else None, group.at
+
+        def start(frame: Frame) -> Plan:
+            machine: Machine = frame["$m"]
+            n = machine.next_child
+            machine.next_child += 1
+            keys, items = plans(frame)
+            given = options(frame) if options else None
+            placed(at, check_fan_out, machine, len(items))
+            return placed(at, start_group, machine, group.mode, n, items, keys, given)  # type: ignore[no-any-return]  # start_group gives a Plan
+
+        return start
+
+    def _collection(self, items: Any) -> Callable[[Frame], tuple[list[str] | None, list[Plan]]]:
+        """Starts a collection's operations; gives the keys, if it is an object, and the plans."""
+        if isinstance(items, ir.OperandObject):
+            return self._plan_object(items)
+        if isinstance(items, ir.OperandList):
+            return self._plan_list(items)
+        if isinstance(items, ir.Comprehension):
+            return self._plan_each(items)
+        ids, at = self.value(items), getattr(items, "at", None)
+        return lambda frame: placed(at, _plans_of_ids, frame, ids(frame))
+
+    def _plan_object(self, items: ir.OperandObject) -> Callable[[Frame], tuple[list[str], list[Plan]]]:
+        starters: list[tuple[str | None, Any]] = [
+            (key, self.value(item.value) if isinstance(item, ir.Spread) else self._starter(item)) for key, item in items.entries
+        ]
+        at = items.at
+
+        def start(frame: Frame) -> tuple[list[str], list[Plan]]:
+            plans: dict[str, Plan] = {}
+            for key, starter in starters:
+                if key is None:
+                    keys, more = placed(at, _plans_of_ids, frame, placed(at, spread_object, starter(frame)))
+                    plans.update(zip(keys, more, strict=True))
+                else:
+                    plans[key] = starter(frame)
+            return list(plans), list(plans.values())
+
+        return start
+
+    def _plan_list(self, items: ir.OperandList) -> Callable[[Frame], tuple[None, list[Plan]]]:
+        starters: list[tuple[bool, Any]] = [
+            (True, self.value(item.value)) if isinstance(item, ir.Spread) else (False, self._starter(item)) for item in items.items
+        ]
+        at = items.at
+
+        def start(frame: Frame) -> tuple[None, list[Plan]]:
+            plans: list[Plan] = []
+            for spread, starter in starters:
+                if spread:
+                    plans += placed(at, _plans_of_ids, frame, placed(at, spread_list, starter(frame)))[1]
+                else:
+                    plans.append(starter(frame))
+            return None, plans
+
+        return start
+
+    def _plan_each(self, node: ir.Comprehension) -> Callable[[Frame], tuple[None, list[Plan]]]:
+        start, each = self._starter(node.element), self._each(node)
+        return lambda frame: (None, each(frame, start))
+
+    def _each(self, node: ir.Comprehension) -> Callable[[Frame, Compiled], list[Any]]:
+        condition = self.value(node.condition) if node.condition else None
+        bind, at = self.expressions.binder(node), node.at
+
+        def each(frame: Frame, make: Compiled) -> list[Any]:
+            made: list[Any] = []
+            for _ in bind(frame):
+                if condition is None or truthy(condition(frame)):
+                    made.append(make(frame))
+                    placed(at, check_fan_out, frame["$m"], len(made))
+            return made
+
+        return each
+
+    def _started(self, operand: Any) -> Compiled:
+        """Starts without waiting; gives the id, or the list or object with ids where operations stood."""
+        match operand:
+            case ir.OperandList():
+                return self._started_list(operand)
+            case ir.OperandObject():
+                return self._started_object(operand)
+            case ir.Comprehension(element) if not isinstance(element, ir.Expression):
+                start, each = self._started(element), self._each(operand)
+                return lambda frame: each(frame, start)
+            case ir.Operation() | ir.Branch() | ir.Group():
+                return self._id_of(self._starter(operand))
+        return self.value(operand)
+
+    def _started_list(self, operand: ir.OperandList) -> Compiled:
+        parts = [(isinstance(item, ir.Spread), self._started(_spread_or_self(item))) for item in operand.items]
+        at = operand.at
+
+        def started(frame: Frame) -> list[Any]:
+            made: list[Any] = []
+            for spread, part in parts:
+                made += placed(at, spread_list, part(frame)) if spread else [part(frame)]
+            return made
+
+        return started
+
+    def _started_object(self, operand: ir.OperandObject) -> Compiled:
+        parts = [(key, self._started(_spread_or_self(item))) for key, item in operand.entries]
+        at = operand.at
+
+        def started(frame: Frame) -> dict[str, Any]:
+            made: dict[str, Any] = {}
+            for key, part in parts:
+                made.update(placed(at, spread_object, part(frame)) if key is None else {key: part(frame)})
+            return made
+
+        return started
+
+    @staticmethod
+    def _id_of(start: Starter) -> Compiled:
+        def started(frame: Frame) -> str:
+            plan = start(frame)
+            remember(frame, plan)
+            return f"{frame['$m'].id}.{plan['n']}"
+
+        return started
+
+
+def _spread_or_self(item: Any) -> Any:
+    return item.value if isinstance(item, ir.Spread) else item
+
+
+def _undone_on_fault(machine: Machine, start: Compiled, frame: Frame) -> Any:
+    """Starts all of it or nothing: what an operation asked for before it failed is taken back."""
+    before, child = len(machine.commands), machine.next_child
+    try:
+        return start(frame)
+    except Fault:
+        del machine.commands[before:]
+        machine.next_child = child
+        raise
+
+
+def _plans_of_ids(frame: Frame, ids: Any) -> tuple[list[str] | None, list[Plan]]:
+    started = frame.get(STARTED, {})
+    if type(ids) is dict:
+        return list(ids), [plan_of_child(frame["$m"], id, started) for id in ids.values()]
+    if type(ids) is list:
+        return None, [plan_of_child(frame["$m"], id, started) for id in ids]
+    raise Fault("TypeMismatch", f"a list or object of ids can be awaited together, not {kind(ids)}")
+
+
+def _value_of(outcome: Outcome, at: int) -> Any:
+    if outcome.status == "completed":
+        return outcome.value
+    error = error_of(outcome)
+    raise Fault(error.get("code", "Error"), error.get("message", ""), error.get("data"), at)
+
+
+def _thrown(value: Any, at: int) -> Fault:
+    """What `throw` throws: text, or an object with code, message, data."""
+    if type(value) is str:
+        return Fault("Error", value, None, at)
+    if type(value) is dict and type(value.get("message", "")) is str and type(value.get("code", "Error")) is str:
+        return Fault(value.get("code", "Error"), value.get("message", ""), value.get("data"), at)
+    return Fault("TypeMismatch", "`throw` takes text, or an object whose code and message are text", None, at)
+
+
+def _publish(m: Machine, type: Any, data: Any = None) -> c.Command:
+    return c.Publish(_text("publish", type), _payload(m, data, "the data of an event"))
+
+
+def _send(m: Machine, execution: Any, name: Any, payload: Any = None) -> c.Command:
+    return c.Send(_text("send", execution), _text("send", name), _payload(m, payload, "the payload of a signal"))
+
+
+def _log(m: Machine, message: Any, fields: Any = None) -> c.Command:
+    if fields is not None and type(fields) is not dict:
+        raise Fault("TypeMismatch", f"the fields of `log` are an object, not {kind(fields)}")
+    return c.Log(as_text(message, m.limits), _payload(m, fields or {}, "the fields of a log line"))
+
+
+def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
+    if not is_number(fraction) or not 0 <= fraction <= 1:
+        raise Fault("InvalidArgument", "`progress` takes a number from 0 to 1")
+    return c.Progress(float(fraction), as_text(message, m.limits))
+
+
+def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
+    if type(value) in (list, dict):
+        raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
+    return c.SetAttribute(_text("set_attribute", name), value)
+
+
+def _cancel(m: Machine, id: Any, started: dict[str, Plan]) -> list[c.Command]:
+    n = child_number(m, id)
+    return [c.Cancel(each, each) for each in numbers(started.get(str(n), {"n": n}))]
+
+
+def _text(name: str, value: Any) -> str:
+    if type(value) is not str or not value:
+        raise Fault("TypeMismatch", f"`{name}` takes text, not {kind(value) if value != '' else 'an empty one'}")
+    return value
+
+
+def _payload(m: Machine, value: Any, what: str) -> Any:
+    weigh(value, m.limits.payload_bytes, what, m.limits.depth)
+    return value
+
+
+_EMITTERS: dict[str, Callable[..., Any]] = {
+    "publish": _publish, "send": _send, "log": _log, "progress": _progress, "set_attribute": _set_attribute, "cancel": _cancel,
+}  # fmt: skip

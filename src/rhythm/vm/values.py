@@ -1,0 +1,345 @@
+"""JSON values as the language sees them: truth, equality, order, text, arithmetic, size.
+
+Values have no identity and are never changed in place, so they may share structure inside the interpreter. Whatever
+walks a value counts what it walks: sharing can make a small value an enormous tree.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
+
+Charge = Callable[[int], None]  # counts work, in instructions; raises a LimitFault when one statement does too much
+
+
+class Fault(Exception):
+    """A failure inside the workflow: a value with code, message and data, on its way to a `catch`."""
+
+    catchable = True
+
+    def __init__(self, code: str, message: str, data: Any = None, at: int | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data, self.at = code, message, data, at
+
+    def value(self) -> dict[str, Any]:
+        """What `catch (e)` gets."""
+        return {"code": self.code, "message": self.message, "data": self.data}
+
+
+class LimitFault(Fault):
+    """Over a limit: ends the execution, since whoever catches it would only meet it again."""
+
+    catchable = False
+
+    def __init__(self, message: str, at: int | None = None) -> None:
+        super().__init__("LimitExceeded", message, None, at)
+
+
+class CancelFault(Fault):
+    """The execution itself is cancelled: only `finally` blocks see it."""
+
+    catchable = False
+
+    def __init__(self, at: int | None = None) -> None:
+        super().__init__("Cancelled", "the execution was cancelled", None, at)
+
+
+def kind(value: Any) -> str:
+    """The type of a value as messages name it."""
+    names = {type(None): "null", bool: "true/false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
+
+
+def is_number(value: Any) -> bool:
+    return type(value) is int or type(value) is float
+
+
+def truthy(value: Any) -> bool:
+    """As in JavaScript: null, false, 0 and "" are false; lists and objects are true, empty or not."""
+    return value is True or (value is not False and value is not None and value != 0 and value != "")
+
+
+def equal(left: Any, right: Any, charge: Charge) -> bool:
+    """By content. Numbers are equal by value (1 == 1.0); true is not 1."""
+    if left is right:
+        return True
+    kinds = type(left), type(right)
+    if list not in kinds and dict not in kinds:
+        return bool(left == right) and (kinds[0] is kinds[1] or bool not in kinds)
+    return _deep_equal(left, right, charge)
+
+
+def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
+    pairs = [(left, right)]
+    while pairs:
+        a, b = pairs.pop()
+        if a is b:
+            continue
+        if type(a) is list and type(b) is list:
+            if len(a) != len(b):
+                return False
+            charge(1 + len(a) // 4)
+            pairs += zip(a, b, strict=True)
+        elif type(a) is dict and type(b) is dict:
+            if a.keys() != b.keys():
+                return False
+            charge(1 + len(a) // 4)
+            pairs += [(value, b[key]) for key, value in a.items()]
+        elif type(a) in (list, dict) or type(b) in (list, dict) or not equal(a, b, charge):
+            return False
+    return True
+
+
+def contains(needle: Any, container: Any, charge: Charge) -> bool:
+    """`in`: an element of a list, a key of an object, a part of a text."""
+    if type(container) is list:
+        charge(len(container) // 8)
+        return any(equal(needle, item, charge) for item in container)
+    if type(container) is dict and type(needle) is str:
+        return needle in container
+    if type(container) is str and type(needle) is str:
+        return needle in container
+    if type(container) in (dict, str):
+        raise Fault("TypeMismatch", f"{kind(container)} contains text, not {kind(needle)}")
+    raise Fault("TypeMismatch", f"`in` looks into a list, an object or text, not {kind(container)}")
+
+
+def in_order(op: str, left: Any, right: Any) -> bool:
+    """`< <= > >=` of two numbers or two texts."""
+    if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
+        raise Fault("TypeMismatch", f"cannot compare {kind(left)} and {kind(right)} with `{op}`")
+    if op == "<":
+        return bool(left < right)
+    if op == "<=":
+        return bool(left <= right)
+    return bool(left > right) if op == ">" else bool(left >= right)
+
+
+def as_text(value: Any, limits: Limits) -> str:
+    """The value in a template: text as it is, numbers as JavaScript writes them, the rest as JSON."""
+    if type(value) is str:
+        return value
+    if type(value) is float and value.is_integer() and abs(value) < 1e21:
+        return str(int(value))
+    if type(value) is list or type(value) is dict:
+        return as_json(value, limits)
+    if is_number(value):
+        return repr(value)
+    return "null" if value is None else "true" if value else "false"
+
+
+def as_json(value: Any, limits: Limits) -> str:
+    """The value as compact JSON text."""
+    weigh(value, limits.text_bytes, "the JSON text", limits.depth)
+    return check_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")), limits)
+
+
+def check_text(text: str, limits: Limits) -> str:
+    limit = limits.text_bytes
+    if len(text) > limit // 4 and len(text.encode("utf-8", "surrogatepass")) > limit:
+        raise LimitFault(f"a text over {limit // 1024:,} KiB")
+    return text
+
+
+def check_entries(count: int, limits: Limits) -> None:
+    if count > limits.entries:
+        raise LimitFault(f"a list or object of {count:,} entries; the limit is {limits.entries:,}")
+
+
+def check_number(value: int | float) -> int | float:
+    if type(value) is int:
+        if not INT_MIN <= value <= INT_MAX:
+            raise Fault("Overflow", "the result does not fit 64 bits")
+    elif not math.isfinite(value):
+        raise Fault("Overflow", "the result is too large for a number")
+    return value
+
+
+def arithmetic(op: str, left: Any, right: Any, limits: Limits, charge: Charge) -> Any:
+    """`+ - * / %`, with the meaning of JavaScript for numbers; `+` also joins texts and lists."""
+    if is_number(left) and is_number(right):
+        try:
+            return check_number(_compute(op, left, right))
+        except OverflowError:
+            raise Fault("Overflow", "the result is too large for a number") from None
+    if op == "+" and type(left) is str and type(right) is str:
+        charge((len(left) + len(right)) // 16)
+        return check_text(left + right, limits)
+    if op == "+" and type(left) is list and type(right) is list:
+        check_entries(len(left) + len(right), limits)
+        charge((len(left) + len(right)) // 16)
+        return left + right
+    raise Fault("TypeMismatch", _no_arithmetic(op, left, right))
+
+
+def _no_arithmetic(op: str, left: Any, right: Any) -> str:
+    message = f"cannot compute {kind(left)} {op} {kind(right)}"
+    if op == "+" and str in (type(left), type(right)):
+        message += "; to put a value into a text, write `text ${value}`"
+    elif op == "+" and list in (type(left), type(right)):
+        message += "; to add one element, write list + [element]"
+    return message
+
+
+def _compute(op: str, a: int | float, b: int | float) -> int | float:
+    if op == "+":
+        return a + b
+    if op == "-":
+        return a - b
+    if op == "*":
+        return a * b
+    if b == 0:
+        raise Fault("DivisionByZero", "division by zero")
+    if type(a) is int and type(b) is int:
+        remainder = abs(a) % abs(b)
+        if op == "%":
+            return remainder if a >= 0 else -remainder
+        return a // b if remainder == 0 else a / b
+    return math.fmod(a, b) if op == "%" else a / b
+
+
+def member(target: Any, name: str, optional: bool = False) -> Any:
+    """The property of that name; absent is an error naming the nearest one, or null if optional."""
+    if type(target) is dict:
+        if name in target:
+            return target[name]
+        if optional:
+            return None
+        raise Fault("MissingProperty", f"there is no property `{name}`{_did_you_mean(name, target)}")
+    if optional and target is None:
+        return None
+    hint = "; `?.` gives null instead" if target is None else ""
+    raise Fault("MissingProperty", f"{kind(target)} has no property `{name}`{hint}")
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    import difflib
+
+    some = [key for _, key in zip(range(20), known, strict=False)]  # enough for a hint; a loop may end up here often
+    close = difflib.get_close_matches(name[:80], some, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean `{close[0]}`?"
+    return (
+        f"; there are {', '.join(f'`{key[:40]}`' for key in some[:8])}{', …' if len(some) > 8 else ''}" if some else "; the object is empty"
+    )
+
+
+def element(target: Any, index: Any, optional: bool = False) -> Any:
+    """The element at a position (negative from the end), the property of a key, or the character of a text."""
+    if type(target) is dict and type(index) is str:
+        return member(target, index, optional)
+    if optional and target is None:
+        return None
+    if type(target) is list or type(target) is str:
+        position = whole(index, "an index")
+        if -len(target) <= position < len(target):
+            return target[position]
+        if optional:
+            return None
+        raise Fault("IndexOutOfRange", f"index {position} is outside {kind(target)} of {len(target)}")
+    if type(target) is dict:
+        raise Fault("TypeMismatch", f"a key is text, not {kind(index)}")
+    raise Fault("TypeMismatch", f"{kind(target)} has no elements")
+
+
+def at_path(data: Any, path: str) -> Any:
+    """What lies at a dotted path of keys; null where it leads nowhere."""
+    for key in path.split("."):
+        data = data.get(key) if type(data) is dict else None
+    return data
+
+
+def whole(value: Any, what: str) -> int:
+    """The value as a whole number."""
+    if type(value) is int:
+        return value
+    if type(value) is float and value.is_integer():
+        return int(value)
+    raise Fault("TypeMismatch", f"{what} is a whole number, not {kind(value) if not is_number(value) else value}")
+
+
+def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charge: Charge) -> Any:
+    """A copy of the target in which the element at the path is the value; what lies beside the path is shared."""
+    key, rest = path[0], path[1:]
+    if type(target) is dict:
+        charge(len(target) // 16)
+        if type(key) is not str:
+            raise Fault("TypeMismatch", f"a key is text, not {kind(key)}")
+        new = with_element(member(target, key), rest, value, limits, charge) if rest else value
+        check_entries(len(target) + (key not in target), limits)
+        return {**target, key: new}
+    if type(target) is list:
+        charge(len(target) // 16)
+        old, copy = element(target, key), target.copy()
+        copy[whole(key, "an index")] = with_element(old, rest, value, limits, charge) if rest else value
+        return copy
+    raise Fault("TypeMismatch", f"{kind(target)} has no elements to set")
+
+
+def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) -> int:
+    """About how many bytes the value has as JSON; a LimitFault when it is over the limit or nested too deep.
+
+    Goes level by level: the depth comes for free, and a value that shares its parts is counted as the tree it would be.
+    """
+    total, level = 0, [value]
+    for _ in range(depth + 1):
+        below: list[Any] = []
+        total += 2 * len(level)
+        for item in level:
+            if type(item) is str:
+                total += len(item)
+            elif type(item) is list:
+                below += item
+            elif type(item) is dict:
+                below += item.values()
+                total += sum(map(len, item)) + 3 * len(item)
+            else:
+                total += 4
+            if total + 2 * len(below) > limit:
+                raise LimitFault(f"{what} is over {limit // 1024:,} KiB")
+        if not below:
+            return total
+        level = below
+    raise LimitFault(f"{what} is nested more than {depth} deep")
+
+
+def json_problem(value: Any) -> str:
+    """Why a value from outside is not JSON that can be stored, and where; empty if it is."""
+    stack: list[tuple[Any, str, int]] = [(value, "", 0)]
+    while stack:
+        item, path, depth = stack.pop()
+        wrong = _problem(item, depth)
+        if wrong:
+            return f"{wrong} at {path.lstrip('.')}" if path else wrong
+        if isinstance(item, dict):
+            stack += [(inner, f"{path}.{key}", depth + 1) for key, inner in item.items()]
+        elif isinstance(item, list):
+            stack += [(inner, f"{path}[{i}]", depth + 1) for i, inner in enumerate(item)]
+    return ""
+
+
+def _problem(item: Any, depth: int) -> str:
+    if depth > DEFAULT_LIMITS.depth:
+        return f"nested more than {DEFAULT_LIMITS.depth} deep"
+    if type(item) is float and not math.isfinite(item):
+        return f"{item} is not a JSON number"
+    if type(item) is int and not INT_MIN <= item <= INT_MAX:
+        return "an integer over 64 bits"
+    if type(item) is str:
+        return _text_problem(item)
+    if type(item) is dict:
+        return (
+            next((f"a key that is {kind(key)}, not text" for key in item if type(key) is not str), "")
+            or "".join(map(_text_problem, item))[:80]
+        )
+    return "" if item is None or type(item) in (bool, int, float, list) else f"{type(item).__name__} is not a JSON value"
+
+
+def _text_problem(text: str) -> str:
+    if "\0" in text:
+        return "text with the character NUL"
+    return "text with half of a surrogate pair" if any("\ud800" <= char <= "\udfff" for char in text) and not text.isascii() else ""

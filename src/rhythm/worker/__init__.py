@@ -1,0 +1,1 @@
+"""Running work: task handlers, and the runners that drive executions."""

@@ -1,0 +1,167 @@
+"""Tasks, attempt by attempt: the handler is run, and every way it can end becomes one `Ended`.
+
+`def` handlers run in daemon threads, so that one that never returns cannot hold the process; `async def` handlers share
+one event loop and can be cancelled. What a given-up attempt answers later is nobody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rhythm.durations import duration_s, show_duration
+from rhythm.engine.retry import backoff_of
+from rhythm.errors import RetryLater, TaskFailed
+from rhythm.record import Record
+from rhythm.vm.commands import StartTask
+from rhythm.vm.values import json_problem
+from rhythm.worker.clock import Action, Clock
+from rhythm.worker.handlers import Task
+
+MAX_RUNNING = 200  # handlers at once
+
+
+class Ended(Record):
+    """How an attempt ended: with a value, or with an error that may be worth another attempt."""
+
+    value: Any = None
+    error: dict[str, Any] | None = None
+    retry: bool = False
+    delay_s: float | None = None  # the handler asked to be tried again after this long: not a failure
+
+
+class Handlers:
+    """Runs handlers. `report` is called once for each, from another thread."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+        """Starts an attempt; returns what cancels it, as far as that is possible."""
+        args, kwargs = task.arguments(inputs)
+        if task.is_async:
+            future = asyncio.run_coroutine_threadsafe(task.function(*args, **kwargs), self._event_loop())
+            future.add_done_callback(lambda done: None if done.cancelled() else report(_ended(task, done.result)))
+            return future.cancel
+        threading.Thread(target=lambda: report(_ended(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
+        return lambda: None
+
+    def close(self) -> None:
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _event_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=self._loop.run_forever, daemon=True, name="async tasks").start()
+        return self._loop
+
+
+class Job:
+    """A task that an execution asked for, through all its attempts."""
+
+    def __init__(
+        self, command: StartTask, end: Callable[[str, Any], None], wanted: Callable[[], bool], tell: Callable[[str, str], None]
+    ) -> None:
+        self.command, self.end, self.wanted, self.tell = command, end, wanted, tell
+        self.attempt = 1
+        self.stop: Action = lambda: None  # gives the running attempt up
+
+
+class Attempts:
+    """Runs jobs with their timeouts and retries, `MAX_RUNNING` at once; answers arrive in `inbox`."""
+
+    def __init__(self, tasks: Mapping[str, Task[..., Any]], clock: Clock) -> None:
+        self.tasks, self.clock = tasks, clock
+        self.inbox: queue.SimpleQueue[Action] = queue.SimpleQueue()
+        self.running = 0
+        self._handlers = Handlers()
+        self._backlog: deque[Job] = deque()  # for which there was no room
+
+    def close(self) -> None:
+        self._handlers.close()
+
+    def start(self, job: Job) -> None:
+        """The next attempt at the job, or its failure if it cannot even be tried."""
+        if not job.wanted():
+            return self._start_waiting()
+        name, task = job.command.name, self.tasks.get(job.command.name)
+        if task is None:
+            return job.end("failed", task_error(name, "no task of this name is registered; pass the file that defines it with --app"))
+        if problem := task.problem_with(job.command.inputs):
+            return job.end("failed", task_error(name, problem))
+        if self.running >= MAX_RUNNING:
+            return self._backlog.append(job)
+        return self._run(job, task)
+
+    def _run(self, job: Job, task: Task[..., Any]) -> None:
+        self.running += 1
+        began, over = self.clock.now(), threading.Event()
+        job.tell("task", task.name if job.attempt == 1 else f"{task.name}, attempt {job.attempt}")
+
+        def finish(ended: Ended) -> None:
+            if not over.is_set():
+                over.set()
+                self.running -= 1
+                self._finished(job, task, ended, self.clock.now() - began)
+
+        cancel = self._handlers.start(task, job.command.inputs, lambda ended: self.inbox.put(lambda: finish(ended)))
+
+        def give_up(because: Ended) -> None:
+            cancel()
+            finish(because)
+
+        job.stop = lambda: give_up(Ended(error=task_error(task.name, "cancelled")))
+        timeout_s = job.command.options.get("timeout_s", task.timeout_s)
+        if timeout_s is not None:
+            late = {"code": "Timeout", "message": f"task `{task.name}` took longer than {show_duration(timeout_s)}", "data": None}
+            self.clock.after(timeout_s, lambda: give_up(Ended(error=late, retry=True)), lambda: not over.is_set())
+
+    def _finished(self, job: Job, task: Task[..., Any], ended: Ended, took_s: float) -> None:
+        if not job.wanted():
+            job.tell("cancelled", task.name)
+        elif ended.error is None:
+            job.tell("done", f"{task.name} in {took_s * 1000:,.0f} ms")
+            job.end("completed", ended.value)
+        elif ended.delay_s is not None:
+            self.clock.after(ended.delay_s, lambda: self.start(job), job.wanted)
+        elif ended.retry and job.attempt <= job.command.options.get("retries", task.retries):
+            delay_s = backoff_of(job.command.options, task.backoff_s).delay_s(job.attempt, random.random())
+            job.tell("retry", f"{ended.error['message']}; again in {show_duration(round(delay_s, 3))}")
+            job.attempt += 1
+            self.clock.after(delay_s, lambda: self.start(job), job.wanted)
+        else:
+            job.tell("failure", ended.error["message"])
+            job.end("failed", ended.error)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        if self._backlog:
+            self.start(self._backlog.popleft())
+
+
+def _ended(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
+    try:
+        value = call()
+    except TaskFailed as failure:
+        problem = json_problem(failure.data)
+        data = None if problem else failure.data
+        return Ended(error={"code": failure.code, "message": failure.message, "data": data})
+    except RetryLater as later:
+        return Ended(error=task_error(task.name, str(later)), retry=True, delay_s=duration_s(later.delay))
+    except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
+        return Ended(error=task_error(task.name, str(problem), type(problem).__name__), retry=True)
+    if wrong := json_problem(value):
+        return Ended(error=task_error(task.name, f"its result cannot be stored: {wrong}", "InvalidResult"))
+    return Ended(value)
+
+
+def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
+    """The error of a task that failed for good, as `catch (e)` sees it."""
+    told = f"{type}: {message}" if type and message else type or message
+    return {"code": "TaskFailed", "message": f"task `{name}` failed: {told}", "data": {"task": name, "type": type}}

@@ -1,0 +1,163 @@
+"""Tasks: the user's Python functions, known to workflows by their name.
+
+A decorated function stays what it was: a plain call runs it, so it can be unit-tested without any engine.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from rhythm.durations import duration_s
+from rhythm.errors import DuplicateTask
+from rhythm.lang.flow.resolver import TaskShape, json_type
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Task(Generic[P, R]):
+    """A registered function with the settings of its decorator. Calling it calls the function."""
+
+    def __init__(self, function: Callable[P, R], name: str, queue: str, retries: int, timeout_s: float | None, backoff_s: float) -> None:
+        self.function = function
+        self.name = name
+        self.queue = queue
+        self.retries = retries
+        self.timeout_s = timeout_s
+        self.backoff_s = backoff_s
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.signature = inspect.signature(function)
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<task {self.name} at {self.place}>"
+
+    @property
+    def place(self) -> str:
+        """Where the function is defined."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
+
+    def problem_with(self, inputs: Any) -> str:
+        """Why the function cannot be called with these inputs; empty if it can."""
+        try:
+            self.signature.bind(*self.arguments(inputs)[0], **self.arguments(inputs)[1])
+        except TypeError as problem:
+            takes = ", ".join(self.signature.parameters) or "no inputs"
+            return f"task `{self.name}`: {problem}; it takes {takes}"
+        return ""
+
+    @staticmethod
+    def arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """How inputs become arguments: an object's keys by name, nothing for null, anything else as the one argument."""
+        if inputs is None:
+            return (), {}
+        return ((), inputs) if isinstance(inputs, dict) else ((inputs,), {})
+
+    def shape(self) -> TaskShape:
+        """What `rhythm check` compares a call with."""
+        hints = _hints(self.function)
+        params = self.signature.parameters.values()
+        named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        return TaskShape(
+            {p.name: json_types(hints.get(p.name, Any)) for p in named},
+            frozenset(p.name for p in named if p.default is p.empty),
+            any(p.kind is p.VAR_KEYWORD for p in params),
+        )
+
+
+class Tasks(Mapping[str, Task[..., Any]]):
+    """The tasks of one application, by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task[..., Any]] = {}
+
+    def add(self, task: Task[..., Any]) -> None:
+        known = self._tasks.get(task.name)
+        if known is not None and known.place != task.place:  # the same place is a module that was loaded again
+            raise DuplicateTask(
+                f"two tasks are called {task.name!r}:\n  {known.place}\n  {task.place}\nGive one another name: @rhythm.task(name=…)"
+            )
+        self._tasks[task.name] = task
+
+    def __getitem__(self, name: str) -> Task[..., Any]:
+        return self._tasks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def shapes(self) -> dict[str, TaskShape]:
+        return {name: task.shape() for name, task in self._tasks.items()}
+
+
+default_tasks = Tasks()
+
+
+@overload
+def task(function: Callable[P, R]) -> Task[P, R]: ...
+@overload
+def task(
+    *, name: str | None = None, queue: str = "default", retries: int = 0, timeout: float | str | None = None, backoff: float | str = 1.0
+) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+def task(
+    function: Callable[P, R] | None = None,
+    *,
+    name: str | None = None,
+    queue: str = "default",
+    retries: int = 0,
+    timeout: float | str | None = None,
+    backoff: float | str = 1.0,
+) -> Any:
+    """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
+
+    Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with `backoff` before the first
+    retry, doubled before each further one; `timeout` is for one attempt. A call's own options win over these.
+    """
+    if retries < 0:
+        raise ValueError("retries cannot be negative")
+
+    def register(function: Callable[P, R]) -> Task[P, R]:
+        timeout_s = None if timeout is None else duration_s(timeout)
+        made = Task(function, name or function.__name__, queue, retries, timeout_s, duration_s(backoff))
+        default_tasks.add(made)
+        return made
+
+    return register if function is None else register(function)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # a hint that names something unimportable says nothing about JSON
+        return {}
+
+
+_JSON_OF = {str: "", int: 0, float: 0.0, bool: True, type(None): None, list: [], dict: {}, tuple: []}
+
+
+def json_types(hint: Any) -> frozenset[str]:
+    """The JSON types a value of this hint may have; empty where it may be anything."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        parts = [json_types(part) for part in typing.get_args(hint)]
+        return frozenset().union(*parts) if all(parts) else frozenset()
+    if origin is typing.Literal:
+        return frozenset(json_type(value) for value in typing.get_args(hint))
+    plain = origin or hint
+    if plain in _JSON_OF:
+        return frozenset({json_type(_JSON_OF[plain])})
+    if isinstance(plain, type) and issubclass(plain, enum.Enum):
+        return frozenset(json_type(member.value) for member in plain)
+    return frozenset()

@@ -1,0 +1,210 @@
+"""Runs one workflow in this process, to the end, against the tasks registered here. Nothing is stored.
+
+Turns run in the calling thread, handlers beside it, all at once. With `fast_forward` the clock jumps to the next timer or
+retry whenever no handler is running.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rhythm.durations import show_duration
+from rhythm.ir.program import Program
+from rhythm.vm import commands as c
+from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, advance
+from rhythm.vm.machine import Inputs, Outcome, Signal
+from rhythm.vm.snapshot import Snapshot
+from rhythm.vm.values import at_path
+from rhythm.worker.attempts import Attempts, Job
+from rhythm.worker.clock import Clock
+from rhythm.worker.handlers import Task
+
+EXPIRED = {"decision": "expired", "by": [], "comment": "", "at": None}
+Observer = Callable[[float, str, str, str], None]  # seconds since the start, what happened, execution id, detail
+
+
+class Execution:
+    def __init__(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None, n: int) -> None:
+        self.id, self.program, self.inputs, self.snapshot, self.parent, self.n = id, program, inputs, snapshot, parent, n
+        self.outcomes: dict[int, Outcome] = {}
+        self.signals: list[Signal] = []
+        self.open: dict[int, Any] = {}  # the commands of children that have not ended
+        self.children: dict[int, Execution] = {}
+        self.jobs: dict[int, Job] = {}
+        self.status, self.value, self.at = "running", None, 0
+        self.cancel = self.queued = False
+        self.started_at = ""
+
+
+class InProcessRun:
+    def __init__(
+        self, find_program: Callable[[str], Program | None], tasks: Mapping[str, Task[..., Any]], fast_forward: bool, observer: Observer
+    ):
+        self.find_program, self.observer = find_program, observer
+        self.clock = Clock(fast_forward)
+        self.attempts = Attempts(tasks, self.clock)
+        self.ready: deque[Execution] = deque()
+        self.executions: dict[str, Execution] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def run(self, program: Program, inputs: Any, signals: list[tuple[str, Any]]) -> Execution:
+        """The ended execution: `status` completed, failed or cancelled, `value` its result or error, `at` where it failed."""
+        root = self._begin(f"run-{secrets.token_hex(4)}", program, inputs, Snapshot())
+        root.signals = [Signal(str(i), name, payload, 0.0) for i, (name, payload) in enumerate(signals)]
+        while self._step():
+            pass
+        if root.status == "running":
+            root.at = getattr(root.program.code[root.snapshot.statement_index], "at", 0)
+            self._finish(root, "failed", {"code": "Stuck", "message": _why_stuck(root), "data": None})
+        self.attempts.close()
+        return root
+
+    def _begin(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None = None, n: int = 0) -> Execution:
+        execution = self.executions[id] = Execution(id, program, inputs, snapshot, parent, n)
+        execution.started_at = self.clock.moment()
+        self._tell(execution, "start", program.name)
+        self._wake(execution)
+        return execution
+
+    def _step(self) -> bool:
+        """Does the next thing there is to do; false when nothing can happen any more."""
+        if not self.ready:
+            return self.clock.step(self.attempts.inbox, busy=self.attempts.running > 0)
+        self._turn(self.ready.popleft())
+        return True
+
+    def _after(self, delay_s: float, e: Execution, n: int, status: str, value: Any = None) -> None:
+        """Ends child n after the delay, unless something else has."""
+        self.clock.after(delay_s, lambda: self._end(e, n, status, value), lambda: e.status == "running" and n in e.open)
+
+    def _tell(self, e: Execution, what: str, detail: str) -> None:
+        self.observer(self.clock.now(), what, e.id, detail)
+
+    def _wake(self, e: Execution) -> None:
+        if not e.queued:
+            e.queued = True
+            self.ready.append(e)
+
+    def _turn(self, e: Execution) -> None:
+        e.queued = False
+        if e.status != "running":
+            return
+        ctx = {"id": e.id, "workflow": e.program.name, "version": e.program.version, "started_at": e.started_at, "attempt": 1}
+        ctx["parent_id"] = e.parent.id if e.parent else None
+        turn = advance(
+            e.program, e.snapshot, Inputs(self.clock.moment(), secrets.token_hex(8), e.inputs, ctx, e.outcomes, e.signals, e.cancel)
+        )
+        for command in turn.commands:
+            self._carry_out(e, command)
+        if isinstance(turn, Suspended | Continue):
+            e.snapshot = turn.snapshot
+            if isinstance(turn, Continue):
+                self._wake(e)
+        elif isinstance(turn, Completed):
+            self._finish(e, "completed", turn.result)
+        elif isinstance(turn, Failed):
+            e.at = turn.at
+            self._cancel(e, list(e.open))
+            self._finish(e, "cancelled" if turn.cancelled else "failed", turn.error)
+
+    def _finish(self, e: Execution, status: str, value: Any) -> None:
+        e.status, e.value = status, value
+        self._tell(e, status, e.program.name)
+        if e.parent and status == "failed":
+            value = {
+                "code": "ChildFailed",
+                "message": f"`{e.program.name}` failed: {value['message']}",
+                "data": {"id": e.id, "error": value},
+            }
+        if e.parent:
+            self._end(e.parent, e.n, status, value)
+
+    def _end(self, e: Execution, n: int, status: str, value: Any = None) -> None:
+        if e.open.pop(n, None) is not None:
+            e.outcomes[n] = Outcome(status, value, self.clock.now())
+            self._wake(e)
+
+    def _carry_out(self, e: Execution, command: Any) -> None:
+        if hasattr(command, "n"):
+            e.open[command.n] = command
+            if command.held:
+                return
+        match command:
+            case c.StartTask():
+                self._start_task(e, command)
+            case c.StartWorkflow(n, name, inputs):
+                self._child(e, n, self.find_program(name), inputs, Snapshot(), name)
+            case c.StartBranch(n, branch, locals):
+                self._child(e, n, e.program, e.inputs, Snapshot(e.program.branches[branch], locals))
+            case c.StartTimer(n, delay_s, until):
+                delay_s = self.clock.until(until) if until else delay_s
+                self._tell(e, "timer", show_duration(delay_s))
+                self._after(delay_s, e, n, "completed")
+            case c.WaitEvent(n, type, _, timeout_s):
+                for event in [event for event in self.events if _matches(command, event)][:1]:
+                    self._end(e, n, "completed", event)
+                late = {"code": "Timeout", "message": f"no event `{type}` came in time", "data": None}
+                if timeout_s is not None:
+                    self._after(timeout_s, e, n, "failed", late)
+            case c.RequestApproval(n, role, timeout_s=timeout_s):
+                self._tell(e, "approval", role)
+                if timeout_s is not None:
+                    self._after(timeout_s, e, n, "completed", EXPIRED)
+            case c.Release(first, last):
+                for held in [e.open[n] for n in range(first, last + 1) if n in e.open]:
+                    self._carry_out(e, held.replace(held=False))
+            case c.Cancel(first, last):
+                self._cancel(e, [n for n in e.open if first <= n <= last])
+            case c.TakeSignal(id):
+                e.signals = [signal for signal in e.signals if signal.id != id]
+            case c.Publish(type, data):
+                self._publish({"id": secrets.token_hex(8), "type": type, "data": data, "at": self.clock.moment()})
+            case c.Send(to, name, payload) if to in self.executions:
+                self.executions[to].signals.append(Signal(secrets.token_hex(8), name, payload, self.clock.now()))
+                self._wake(self.executions[to])
+            case c.Log(message, fields):
+                self._tell(e, "log", f"{message} {fields or ''}".rstrip())
+            case c.Progress(fraction, message):
+                self._tell(e, "progress", f"{fraction:.0%} {message}".rstrip())
+
+    def _start_task(self, e: Execution, command: c.StartTask) -> None:
+        def end(status: str, value: Any) -> None:
+            self._end(e, command.n, status, value)
+
+        e.jobs[command.n] = job = Job(command, end, lambda: command.n in e.open, lambda what, detail: self._tell(e, what, detail))
+        self.attempts.start(job)
+
+    def _child(self, e: Execution, n: int, program: Program | None, inputs: Any, snapshot: Snapshot, name: str = "") -> None:
+        if program is None:
+            self._end(e, n, "failed", {"code": "ChildFailed", "message": f"there is no workflow `{name}`", "data": None})
+        else:
+            e.children[n] = self._begin(f"{e.id}.{n}", program, inputs, snapshot, e, n)
+
+    def _cancel(self, e: Execution, numbers: list[int]) -> None:
+        for n in numbers:
+            if n in e.children:
+                e.children[n].cancel = True
+                self._wake(e.children[n])
+            else:
+                self._end(e, n, "cancelled")
+                if n in e.jobs:
+                    e.jobs.pop(n).stop()
+
+    def _publish(self, event: dict[str, Any]) -> None:
+        self.events.append(event)
+        for e in self.executions.values():
+            for wait in [w for w in e.open.values() if isinstance(w, c.WaitEvent) and _matches(w, event)]:
+                self._end(e, wait.n, "completed", event)
+
+
+def _matches(wait: c.WaitEvent, event: dict[str, Any]) -> bool:
+    return bool(event["type"] == wait.type) and all(at_path(event["data"], path) == value for path, value in wait.where.items())
+
+
+def _why_stuck(e: Execution) -> str:
+    plan = e.snapshot.awaiting or {}
+    what = f"{plan.get('op')} `{plan['name']}`" if "name" in plan else str(plan.get("op"))
+    return f"it waits for {what}, which cannot come here" + ("; pass --signal NAME=JSON" if plan.get("op") == "signal" else "")
