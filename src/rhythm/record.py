@@ -18,8 +18,8 @@ class Record:
     _required: ClassVar[int] = 0
 
     def __init_subclass__(cls) -> None:
-        own = (name for name in cls.__dict__.get("__annotations__", {}) if name not in cls._fields)
-        cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined]  # a dunder that only `match` reads
+        own = (name for name in cls.__annotations__ if name not in cls._fields)
+        cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined, misc]  # a dunder that only `match` reads
         cls._required = sum(not hasattr(cls, name) for name in cls._fields)
 
     def __init__(self, *values: Any, **named: Any) -> None:
@@ -34,7 +34,7 @@ class Record:
         raise AttributeError(f"{type(self).__name__} is a value and cannot be changed; use replace()")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.astuple() == other.astuple()  # type: ignore[attr-defined]  # same class, so a Record
+        return type(self) is type(other) and self.astuple() == other.astuple()
 
     def __hash__(self) -> int:
         return hash((type(self), self.astuple()))

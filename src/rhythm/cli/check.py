@@ -7,6 +7,7 @@ import json
 
 from rhythm.cli.files import find_files, load_app, read_source
 from rhythm.lang.flow import Compilation, Known, compile_flow, workflow_names
+from rhythm.lang.flow.resolver import TaskShape
 from rhythm.lang.source import as_json, render_all
 
 SEVERITIES = ("error", "warning", "note")
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if counts["error"] else 0
 
 
-def _tasks(app: str | None) -> object:
+def _tasks(app: str | None) -> dict[str, TaskShape] | None:
     if app is None:
         return None
     from rhythm.worker.handlers import default_tasks

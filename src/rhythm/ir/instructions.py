@@ -164,7 +164,7 @@ class OperandList(Record):
 class OperandObject(Record):
     """an object, written out, in which operations stand"""
 
-    entries: tuple[tuple[str, Operand], ...]
+    entries: tuple[tuple[str | None, Operand], ...]  # no key: a Spread
     at: int = 0
 
 

@@ -34,4 +34,4 @@ class Program(Record):
 
 def version_of(language: str, text: str, constants: str = "") -> str:
     """The version of a workflow: the SHA-256 of its language, its own text and the constants it captured."""
-    return hashlib.sha256("\0".join((language, text, constants)).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(f"{language}\0{text}\0{constants}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -128,9 +128,8 @@ class _Verifier:
             for target in _targets(instruction):
                 gone = isinstance(instruction, ir.Next | ir.Take)  # the exit is taken without setting the names
                 work.append((target, kept if gone else after))
-            for handler in self.program.handlers:
-                if handler.first <= pc < handler.last:
-                    work.append((handler.target, kept | mask((handler.into,))))
+            covering = (handler for handler in self.program.handlers if handler.first <= pc < handler.last)
+            work.extend((handler.target, kept | mask((handler.into,))) for handler in covering)
         for pc, instruction in enumerate(code):
             for name in _reads(instruction):
                 if known[pc] != everything and not known[pc] & mask((name,)):

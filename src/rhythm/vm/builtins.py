@@ -34,7 +34,7 @@ from rhythm.vm.values import (
     truthy,
     weigh,
     whole,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from rhythm.vm.machine import Machine
@@ -143,7 +143,7 @@ def _round(m: Machine, x: Any, digits: Any = 0) -> int | float:
         return x if places else _whole_float(x)
     below = math.floor(scaled)
     rounded = below + (scaled - below >= 0.5)  # adding 0.5 first would round 0.49999999999999994 up
-    return rounded / 10**places if places else rounded
+    return float(rounded / 10**places) if places else rounded
 
 
 def _whole_float(x: float) -> int:
@@ -238,7 +238,7 @@ def _merge(m: Machine, *objects: Any) -> dict[str, Any]:
 
 def _pick(m: Machine, x: Any, names: Any) -> dict[str, Any]:
     source = _object("pick", x)
-    return {name: source[name] for name in map(lambda n: _text("pick", n), _list("pick", names)) if name in source}
+    return {name: source[name] for name in (_text("pick", n) for n in _list("pick", names)) if name in source}
 
 
 def _omit(m: Machine, x: Any, names: Any) -> dict[str, Any]:
@@ -480,11 +480,11 @@ def _base64(m: Machine, x: Any) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "len": _len, "range": _range, "keys": _keys, "values": _values, "entries": _entries, "min": _extreme("min", min), "max": _extreme("max", max),
-    "sum": _sum, "round": _round, "floor": _floor, "ceil": _ceil, "abs": _abs, "sort": _sort, "unique": _unique, "reverse": _reverse,
-    "slice": _slice, "concat": _concat, "flatten": _flatten, "contains": _contains, "find_index": _find_index, "upper": _upper,
-    "lower": _lower, "trim": _trim, "split": _split, "join": _join, "replace": _replace, "starts_with": _starts_with,
-    "ends_with": _ends_with, "str": _str, "int": _int, "float": _float, "bool": _bool, "json": _json, "parse_json": _parse_json,
-    "get": _get, "merge": _merge, "pick": _pick, "omit": _omit, "now": _now, "date_add": _date_add, "date_diff": _date_diff,
-    "format_date": _format_date, "uuid": _uuid, "random": _random, "hash": _hash, "base64": _base64,
+    "len": _len, "range": _range, "keys": _keys, "values": _values, "entries": _entries, "min": _extreme("min", min),
+    "max": _extreme("max", max), "sum": _sum, "round": _round, "floor": _floor, "ceil": _ceil, "abs": _abs, "sort": _sort,
+    "unique": _unique, "reverse": _reverse, "slice": _slice, "concat": _concat, "flatten": _flatten, "contains": _contains,
+    "find_index": _find_index, "upper": _upper, "lower": _lower, "trim": _trim, "split": _split, "join": _join, "replace": _replace,
+    "starts_with": _starts_with, "ends_with": _ends_with, "str": _str, "int": _int, "float": _float, "bool": _bool, "json": _json,
+    "parse_json": _parse_json, "get": _get, "merge": _merge, "pick": _pick, "omit": _omit, "now": _now, "date_add": _date_add,
+    "date_diff": _date_diff, "format_date": _format_date, "uuid": _uuid, "random": _random, "hash": _hash, "base64": _base64,
 }  # fmt: skip

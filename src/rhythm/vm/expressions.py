@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
@@ -30,6 +30,7 @@ from rhythm.vm.values import (
     truthy,
 )  # fmt: skip
 
+T = TypeVar("T")
 Frame = dict[str, Any]
 Compiled = Callable[[Frame], Any]
 
@@ -279,7 +280,7 @@ class ExpressionCompiler:
     }  # fmt: skip
 
 
-def placed(at: int | None, function: Callable[..., Any], *args: Any) -> Any:
+def placed(at: int | None, function: Callable[..., T], *args: Any) -> T:
     """Calls the function; a fault that does not say where it arose arose here."""
     try:
         return function(*args)

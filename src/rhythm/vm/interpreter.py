@@ -109,7 +109,7 @@ class _Turn:
         machine, frame, pc, next = self.machine, self.frame, self.pc, 0
         used = 0
         try:
-            for used in range(1, CHUNK + 1):
+            for used in range(1, CHUNK + 1):  # noqa: B007 - read when the loop is left
                 next = code[pc](frame)
                 if next < 0:
                     break

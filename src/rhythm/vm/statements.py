@@ -268,7 +268,7 @@ class StatementCompiler:
             keys, items = plans(frame)
             given = options(frame) if options else None
             placed(at, check_fan_out, machine, len(items))
-            return placed(at, start_group, machine, group.mode, n, items, keys, given)  # type: ignore[no-any-return]  # start_group gives a Plan
+            return placed(at, start_group, machine, group.mode, n, items, keys, given)
 
         return start
 
@@ -294,7 +294,7 @@ class StatementCompiler:
             for key, starter in starters:
                 if key is None:
                     keys, more = placed(at, _plans_of_ids, frame, placed(at, spread_object, starter(frame)))
-                    plans.update(zip(keys, more, strict=True))
+                    plans.update(zip(keys or (), more, strict=True))
                 else:
                     plans[key] = starter(frame)
             return list(plans), list(plans.values())

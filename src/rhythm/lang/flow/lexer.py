@@ -46,9 +46,12 @@ class Lexer:
         if len(self.open) > self.limits.nesting:
             _, start = self.open[-1]
             self.problems.report(
-                "F006", f"nested more than {self.limits.nesting} deep", start, start + 1,
+                "F006",
+                f"nested more than {self.limits.nesting} deep",
+                start,
+                start + 1,
                 help="name the inner parts with `let`, or move the inner blocks to a child workflow or a branch",
-            )  # fmt: skip
+            )
         self._add("end", None, len(self.text), len(self.text))
         return self.tokens
 
@@ -111,9 +114,12 @@ class Lexer:
         if tail := _NUMBER_TAIL.match(self.text, end):
             end = tail.end()
             self.problems.report(
-                "F004", f"`{self.text[self.at:end][:40]}` is not a number", self.at, end,
-                help="numbers are decimal: 12, 1.5, 2e3; a duration is text: \"30s\"",
-            )  # fmt: skip
+                "F004",
+                f"`{self.text[self.at : end][:40]}` is not a number",
+                self.at,
+                end,
+                help='numbers are decimal: 12, 1.5, 2e3; a duration is text: "30s"',
+            )
             return self._add("number", 0, self.at, end)
         value: int | float = 0
         if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
@@ -138,9 +144,13 @@ class Lexer:
         if self.text.startswith(quote, end):
             return self._add("text", self._unescape(match[0], self.at + 1), self.at, end + 1)
         self.problems.report(
-            "F002", "this text never ends", self.at, end, "opened here",
+            "F002",
+            "this text never ends",
+            self.at,
+            end,
+            "opened here",
             f"close it with {quote} on the same line; text over several lines stands in backticks: `…`",
-        )  # fmt: skip
+        )
         self._add("text", match[0], self.at, end)
 
     def _template_part(self) -> None:
@@ -180,8 +190,13 @@ class Lexer:
             if escape not in _ESCAPES:
                 at = offset + match.start()
                 shown = f"\\{escape}" if escape.isprintable() else "a backslash at the end of a line"
-                self.problems.report("F005", f"`{shown}` is not an escape", at, at + len(match[0]),
-                                     help='known are \\n \\t \\r \\b \\f \\" \\\' \\` \\$ \\/ \\\\ and \\u with four hex digits')  # fmt: skip
+                self.problems.report(
+                    "F005",
+                    f"`{shown}` is not an escape",
+                    at,
+                    at + len(match[0]),
+                    help="known are \\n \\t \\r \\b \\f \\\" \\' \\` \\$ \\/ \\\\ and \\u with four hex digits",
+                )
             return _ESCAPES.get(escape, "")
 
         return self._storable(_ESCAPE.sub(one, raw), offset)
@@ -200,26 +215,37 @@ class Lexer:
     def _check_bidi(self) -> None:
         for match in _BIDI.finditer(self.text):
             self.problems.report(
-                "F003", f"an invisible character that changes the reading direction (U+{ord(match[0]):04X})", match.start(), match.end(),
+                "F003",
+                f"an invisible character that changes the reading direction (U+{ord(match[0]):04X})",
+                match.start(),
+                match.end(),
                 help="it can make a program read differently from what it does; delete it, or write it as an escape in a text",
-            )  # fmt: skip
+            )
 
     def _strange(self) -> None:
         word = _WORD.match(self.text, self.at)
         if word and word[0][0].isidentifier():
             plain = _ascii_twin(word[0])
             self.problems.report(
-                "F003", "names are written with the letters a to z, digits and _", self.at, word.end(), _describe(word[0]),
+                "F003",
+                "names are written with the letters a to z, digits and _",
+                self.at,
+                word.end(),
+                _describe(word[0]),
                 f"write `{plain}`" if plain else "text may hold any letter; names may not",
-            )  # fmt: skip
+            )
             return self._add("name", plain or "_", self.at, word.end())
         run = _STRANGE_RUN.match(self.text, self.at)
         assert run, "every character is in the pattern"
         char, twin = run[0][0], _ascii_twin(run[0][0])
         self.problems.report(
-            "F003", f"`{char}` does not belong here" if char.isprintable() else f"a character that cannot be seen (U+{ord(char):04X})",
-            self.at, run.end(), _describe(run[0]), f"write {twin}" if twin not in ("", char) else "",
-        )  # fmt: skip
+            "F003",
+            f"`{char}` does not belong here" if char.isprintable() else f"a character that cannot be seen (U+{ord(char):04X})",
+            self.at,
+            run.end(),
+            _describe(run[0]),
+            f"write {twin}" if twin not in ("", char) else "",
+        )
         self.at = run.end()
 
 

@@ -51,7 +51,7 @@ class _Lowering:
 
     def program(self, workflow: nodes.Workflow, source: Source, version: str, options: dict[str, Any]) -> Program:
         self._body(workflow.body)
-        entries = []
+        entries: list[int] = []
         while len(entries) < len(self.branches):  # lowering a branch may find further ones
             _, block, captures = self.branches[len(entries)]
             entries.append(len(self.code))
@@ -59,9 +59,13 @@ class _Lowering:
             self._body(block)
         return Program(
             name=workflow.name, language=LANGUAGE, version=version, code=tuple(self._placed(i) for i in self.code),
-            handlers=tuple(h.replace(first=self.places[h.first], last=self.places[h.last], target=self.places[h.target]) for h in self.handlers),
+            handlers=tuple(self._placed_handler(handler) for handler in self.handlers),
             branches=tuple(entries), options=options, file=source.name, lines=source.lines,
         )  # fmt: skip
+
+    def _placed_handler(self, handler: ir.Handler) -> ir.Handler:
+        places = self.places
+        return handler.replace(first=places[handler.first], last=places[handler.last], target=places[handler.target])
 
     def _placed(self, instruction: ir.Instruction) -> ir.Instruction:
         labels = {name: self.places[instruction.__dict__[name]] for name in ("to", "exit", "block") if name in instruction.__dict__}

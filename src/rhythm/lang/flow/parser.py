@@ -50,16 +50,19 @@ FOREIGN_STATEMENTS = {
     "raise": ("throw", "write `throw`"),
 }  # fmt: skip
 METHODS = {
-    "push": "xs += [x]", "append": "xs += [x]", "concat": "xs + ys", "includes": "x in xs", "has": "key in object", "indexOf": "find_index(xs, x)",
-    "map": "[f for x in xs]", "filter": "[x for x in xs if condition]", "forEach": "for (x in xs) { … }", "find": "[x for x in xs if condition]",
-    "some": "len([x for x in xs if condition]) > 0", "every": "len([x for x in xs if !condition]) == 0", "reduce": "a `for` loop with a total",
-    "toUpperCase": "upper(text)", "toLowerCase": "lower(text)", "upper": "upper(text)", "lower": "lower(text)", "trim": "trim(text)",
-    "strip": "trim(text)", "split": "split(text, separator)", "join": "join(list, separator)", "replace": "replace(text, old, new)",
-    "startsWith": "starts_with(text, prefix)", "endsWith": "ends_with(text, suffix)", "slice": "slice(x, start, end)", "sort": "sort(list)",
-    "reverse": "reverse(list)", "keys": "keys(object)", "values": "values(object)", "items": "entries(object)", "get": "get(object, key, default)",
-    "toString": "str(x)", "stringify": "json(x)", "parse": "parse_json(text)", "floor": "floor(x)", "ceil": "ceil(x)", "round": "round(x)",
-    "abs": "abs(x)", "max": "max(a, b)", "min": "min(a, b)", "log": "log(message)", "now": "now()", "flat": "flatten(xs)", "format": "`template ${x}`",
-    "then": "let x = await …", "all": "all([…])", "any": "any([…])", "race": "race([…])", "allSettled": "all([…], { settle: true })",
+    "push": "xs += [x]", "append": "xs += [x]", "concat": "xs + ys", "includes": "x in xs", "has": "key in object",
+    "indexOf": "find_index(xs, x)", "map": "[f for x in xs]", "filter": "[x for x in xs if condition]",
+    "forEach": "for (x in xs) { … }", "find": "[x for x in xs if condition]", "some": "len([x for x in xs if condition]) > 0",
+    "every": "len([x for x in xs if !condition]) == 0", "reduce": "a `for` loop with a total", "toUpperCase": "upper(text)",
+    "toLowerCase": "lower(text)", "upper": "upper(text)", "lower": "lower(text)", "trim": "trim(text)", "strip": "trim(text)",
+    "split": "split(text, separator)", "join": "join(list, separator)", "replace": "replace(text, old, new)",
+    "startsWith": "starts_with(text, prefix)", "endsWith": "ends_with(text, suffix)", "slice": "slice(x, start, end)",
+    "sort": "sort(list)", "reverse": "reverse(list)", "keys": "keys(object)", "values": "values(object)",
+    "items": "entries(object)", "get": "get(object, key, default)", "toString": "str(x)", "stringify": "json(x)",
+    "parse": "parse_json(text)", "floor": "floor(x)", "ceil": "ceil(x)", "round": "round(x)", "abs": "abs(x)", "max": "max(a, b)",
+    "min": "min(a, b)", "log": "log(message)", "now": "now()", "flat": "flatten(xs)", "format": "`template ${x}`",
+    "then": "let x = await …", "all": "all([…])", "any": "any([…])", "race": "race([…])",
+    "allSettled": "all([…], { settle: true })",
 }  # fmt: skip
 
 
@@ -121,10 +124,13 @@ class Parser:
 
     def _refuse_mixture(self, statement: Node, workflows: list[nodes.Workflow]) -> None:
         self._report(
-            "F030", "a file holds either workflows with a header or one script, not both", statement, "this stands outside",
+            "F030",
+            "a file holds either workflows with a header or one script, not both",
+            statement,
+            "this stands outside",
             "move it into a workflow: workflow name(inputs) { … }",
             related=((workflows[0].start, workflows[0].start + 8, "this is a header"),),
-        )  # fmt: skip
+        )
 
     def _refuse_same_names(self, workflows: list[nodes.Workflow]) -> None:
         seen: dict[str, nodes.Workflow] = {}
@@ -132,9 +138,13 @@ class Parser:
             if first := seen.get(workflow.name):
                 related = ((first.start, first.start + 8, "the first one"),)
                 self.problems.report(
-                    "F030", f"two workflows of this file are called `{workflow.name}`", workflow.start, workflow.start + 8,
-                    help="give this one another name", related=related,
-                )  # fmt: skip
+                    "F030",
+                    f"two workflows of this file are called `{workflow.name}`",
+                    workflow.start,
+                    workflow.start + 8,
+                    help="give this one another name",
+                    related=related,
+                )
             seen.setdefault(workflow.name, workflow)
 
     def _annotations(self) -> tuple[nodes.Annotation, ...]:
@@ -198,9 +208,15 @@ class Parser:
         self._expect(")", "to close the parameters")
         if tuple(found) not in ((), ("inputs",), ("ctx", "inputs")):
             self.problems.report(
-                "F030", "a workflow takes no parameters, `inputs`, or `ctx, inputs`", opening.start, self._last.end,
-                help=("write (inputs), and take it apart inside:", f"let {{ {', '.join(n for n in found if n not in ('ctx', 'inputs'))} }} = inputs"),
-            )  # fmt: skip
+                "F030",
+                "a workflow takes no parameters, `inputs`, or `ctx, inputs`",
+                opening.start,
+                self._last.end,
+                help=(
+                    "write (inputs), and take it apart inside:",
+                    f"let {{ {', '.join(n for n in found if n not in ('ctx', 'inputs'))} }} = inputs",
+                ),
+            )
             return ("ctx", "inputs")
         return tuple(found)
 
@@ -267,8 +283,13 @@ class Parser:
             self._foreign_operator()
         if self._last.value == "workflow" or self._at(")") or self._at("]") or self._at(","):
             self._fail("F001", f"{_shown(token)} has nothing to belong to", token, help="delete it, or open what it closes")
-        self._fail("F001", f"{_shown(token)} does not fit here", token, "the statement was complete before this",
-                   "begin a new line, or write `;` between two statements")  # fmt: skip
+        self._fail(
+            "F001",
+            f"{_shown(token)} does not fit here",
+            token,
+            "the statement was complete before this",
+            "begin a new line, or write `;` between two statements",
+        )
 
     def _statement(self) -> Node:
         token = self._token
@@ -277,8 +298,12 @@ class Parser:
         if token.value in FOREIGN_STATEMENTS and token.kind == "name" and self._foreign_statement(token):
             return self._statement()
         if self._at("{"):
-            self._fail("F001", "a statement cannot begin with `{`", token,
-                       help="blocks follow if, for, while, try and branch; an object needs a name: let x = { … }")  # fmt: skip
+            self._fail(
+                "F001",
+                "a statement cannot begin with `{`",
+                token,
+                help="blocks follow if, for, while, try and branch; an object needs a name: let x = { … }",
+            )
         if self._at_header():
             self._fail(
                 "F030",
@@ -298,8 +323,13 @@ class Parser:
         if isinstance(target, nodes.ListLiteral) and op.value == "=":
             target = nodes.ListPattern(target.start, target.end, tuple(self._pattern_name(item) for item in target.items))
         elif not isinstance(target, nodes.Name | nodes.Member | nodes.Index | Broken) or id(target) in self.wrapped:
-            self._report("F033", "only a variable, a property or an element can be assigned to", target, "this is a value",
-                         "to compare, write `==`" if op.value == "=" else "")  # fmt: skip
+            self._report(
+                "F033",
+                "only a variable, a property or an element can be assigned to",
+                target,
+                "this is a value",
+                "to compare, write `==`" if op.value == "=" else "",
+            )
             target = Broken(target.start, target.end)
         value = self._expression()
         if self._at("="):
@@ -496,9 +526,9 @@ class Parser:
         name = self._token.value if self._token.kind == "name" else "helper"
         help = (
             "write the steps where they are used, or give them a workflow of their own:",
-            f"workflow {name}(inputs) {{ … }}, started by: await workflow(\"{name}\", {{ … }})",
-            f"plain computation belongs in a Python task: await task(\"{name}\", {{ … }})",
-        )  # fmt: skip
+            f'workflow {name}(inputs) {{ … }}, started by: await workflow("{name}", {{ … }})',
+            f'plain computation belongs in a Python task: await task("{name}", {{ … }})',
+        )
         self._fail("F009", "workflows have no functions: there is no call stack to save", token, help=help)
 
     def _foreign_statement(self, token: Token) -> bool:
@@ -543,7 +573,7 @@ class Parser:
 
     def _binary(self) -> Node:
         """Operator precedence with explicit stacks, so that depth costs no recursion."""
-        operands, operators = [self._unary()], []
+        operands, operators = [self._unary()], list[Token]()
         while precedence := self._at_operator():
             token = self._next()
             while operators and PRECEDENCE[str(operators[-1].value)] >= precedence:
@@ -671,8 +701,13 @@ class Parser:
         self._arguments()
         if isinstance(target, nodes.Member):
             instead = METHODS.get(target.name)
-            self.problems.report("F011", f"values have no methods: `.{target.name}()`", target.name_start, target.end,
-                                 help=f"write {instead}" if instead else "the builtins are functions: len(x), upper(text); anything else belongs in a task")  # fmt: skip
+            self.problems.report(
+                "F011",
+                f"values have no methods: `.{target.name}()`",
+                target.name_start,
+                target.end,
+                help=f"write {instead}" if instead else "the builtins are functions: len(x), upper(text); anything else belongs in a task",
+            )
         elif not isinstance(target, Broken):
             self._report_token("F001", "only a function's name can be called", args_start, help="a list is indexed with [ ]")
         return Broken(target.start, self._last.end)
@@ -785,15 +820,25 @@ class Parser:
             return nodes.Literal(token.start, token.end, constants[str(token.value)])
         if token.value in ("function", "async"):
             self._lambda(token.start)
-        self._fail("F001", f"expected a value, not `{token.value}`", token,
-                   help=f"`{token.value}` is a word of the language; it cannot be a variable" if token.value in RESERVED else "")  # fmt: skip
+        self._fail(
+            "F001",
+            f"expected a value, not `{token.value}`",
+            token,
+            help=f"`{token.value}` is a word of the language; it cannot be a variable" if token.value in RESERVED else "",
+        )
 
     def _lambda(self, start: int) -> NoReturn:
         token = self._token
         self.problems.report(
-            "F008", "workflows have no function values: a function cannot be saved in a snapshot", start, max(token.end, start + 1),
-            help=(f"compute the value first and pass it as data: {self._as_data()}", "a list is transformed with a comprehension: [f for x in xs if condition]"),
-        )  # fmt: skip
+            "F008",
+            "workflows have no function values: a function cannot be saved in a snapshot",
+            start,
+            max(token.end, start + 1),
+            help=(
+                f"compute the value first and pass it as data: {self._as_data()}",
+                "a list is transformed with a comprehension: [f for x in xs if condition]",
+            ),
+        )
         raise _Recover
 
     def _as_data(self) -> str:

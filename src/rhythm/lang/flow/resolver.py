@@ -27,17 +27,18 @@ WORDS_FROM_ELSEWHERE = {
     "console": "log(message)", "Date": "now()", "Promise": "all([…]), any([…]), race([…])", "this": "a variable",
 }  # fmt: skip
 FUNCTIONS_FROM_ELSEWHERE = {
-    "print": "log(message)", "length": "len(x)", "String": "str(x)", "Number": "float(x)", "Boolean": "bool(x)", "parseInt": "int(x)",
-    "parseFloat": "float(x)", "setTimeout": "await sleep(duration)", "delay": "await sleep(duration)", "fetch": 'await task("fetch", { url })',
-    "list": "a list [ … ]", "dict": "an object { … }", "sorted": "sort(list)", "reversed": "reverse(list)", "enumerate": "for (i, x in xs) { … }",
-    "isinstance": "a comparison", "super": "", "require": "", "any_of": "any([…])", "wait": "await sleep(duration)", "emit": "publish(type, data)",
-    "substring": "slice(text, start, end)", "filter": "[x for x in xs if condition]", "map": "[f for x in xs]", "pow": "a task",
+    "print": "log(message)", "length": "len(x)", "String": "str(x)", "Number": "float(x)", "Boolean": "bool(x)",
+    "parseInt": "int(x)", "parseFloat": "float(x)", "setTimeout": "await sleep(duration)", "delay": "await sleep(duration)",
+    "fetch": 'await task("fetch", { url })', "list": "a list [ … ]", "dict": "an object { … }", "sorted": "sort(list)",
+    "reversed": "reverse(list)", "enumerate": "for (i, x in xs) { … }", "isinstance": "a comparison", "super": "", "require": "",
+    "any_of": "any([…])", "wait": "await sleep(duration)", "emit": "publish(type, data)", "substring": "slice(text, start, end)",
+    "filter": "[x for x in xs if condition]", "map": "[f for x in xs]", "pow": "a task",
 }  # fmt: skip
 # What an option's literal value must be; durations and counts are checked further.
 OPTION_TYPES = {
-    "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text", "priority": "integer", "key": "text", "settle": "bool",
-    "id": "text", "version": "text", "where": "object", "concurrency": "positive", "need": "positive", "keep": "bool", "role": "text",
-    "reason": "text", "quorum": "positive", "four_eyes": "bool",
+    "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text", "priority": "integer", "key": "text",
+    "settle": "bool", "id": "text", "version": "text", "where": "object", "concurrency": "positive", "need": "positive",
+    "keep": "bool", "role": "text", "reason": "text", "quorum": "positive", "four_eyes": "bool",
 }  # fmt: skip
 ANNOTATIONS = {
     "queue": '@queue("name")', "timeout": '@timeout("30d")', "on": '@on("event.type")',
@@ -118,9 +119,15 @@ class Resolver:
     def _warn_if_forgotten(self, variable: Variable) -> None:
         if variable.started and variable.name not in self.read and not variable.name.startswith("_"):
             self.problems.report(
-                "F102", f"`{variable.name}` is started and never awaited", variable.start, variable.end,
-                help=(f"write let {variable.name} = await …, or await {variable.name} later;", "a name that begins with _ says that nobody waits for it"),
-            )  # fmt: skip
+                "F102",
+                f"`{variable.name}` is started and never awaited",
+                variable.start,
+                variable.end,
+                help=(
+                    f"write let {variable.name} = await …, or await {variable.name} later;",
+                    "a name that begins with _ says that nobody waits for it",
+                ),
+            )
 
     def _let(self, node: nodes.Let) -> None:
         if node.value is not None:
@@ -187,12 +194,21 @@ class Resolver:
         if variable.constant and variable.name in ("inputs", "ctx") and variable in self.scopes[0].values():
             self._report("F022", f"`{variable.name}` is read-only", node, help=f"change a copy: let copy = {variable.name}")
         elif variable.constant:
-            self._report("F022", f"`{variable.name}` is a constant", node, help=f"declare it with `let {variable.name}`",
-                         related=((variable.start, variable.end, "declared here"),))  # fmt: skip
+            self._report(
+                "F022",
+                f"`{variable.name}` is a constant",
+                node,
+                help=f"declare it with `let {variable.name}`",
+                related=((variable.start, variable.end, "declared here"),),
+            )
         elif variable.barrier < self.branches:
-            self._report("F029", f"a branch works on a copy of `{variable.name}`; changing it here changes nothing outside", node,
-                         help="return the value from the branch, and use the result of `await`",
-                         related=((variable.start, variable.end, "declared outside"),))  # fmt: skip
+            self._report(
+                "F029",
+                f"a branch works on a copy of `{variable.name}`; changing it here changes nothing outside",
+                node,
+                help="return the value from the branch, and use the result of `await`",
+                related=((variable.start, variable.end, "declared outside"),),
+            )
 
     def _expression_statement(self, node: nodes.ExpressionStatement) -> None:
         value = node.value
@@ -400,8 +416,12 @@ class Resolver:
         shape = tasks.get(name.value)
         if shape is None:
             near = nearest(name.value, tasks)
-            self._report("F103", f"no task `{name.value}` is registered here", name,
-                         help=f'did you mean "{near}"?' if near else "define it in Python: @rhythm.task, def " + name.value + "(…)")  # fmt: skip
+            self._report(
+                "F103",
+                f"no task `{name.value}` is registered here",
+                name,
+                help=f'did you mean "{near}"?' if near else "define it in Python: @rhythm.task, def " + name.value + "(…)",
+            )
         elif len(node.args) < 2 or isinstance(node.args[1], nodes.ObjectLiteral):
             self._fits(name, shape, node.args[1] if len(node.args) > 1 else None)
 
@@ -417,8 +437,12 @@ class Resolver:
                 self._fits_type(name, key, entry.value, shape.params[key])
         missing = shape.required - given.keys()
         if missing and not any(isinstance(entry, nodes.Spread) for entry in entries):
-            self._report("F104", f"task `{name.value}` also needs {', '.join(f'`{key}`' for key in sorted(missing))}", inputs or name,
-                         help=f"it takes {', '.join(shape.params)}")  # fmt: skip
+            self._report(
+                "F104",
+                f"task `{name.value}` also needs {', '.join(f'`{key}`' for key in sorted(missing))}",
+                inputs or name,
+                help=f"it takes {', '.join(shape.params)}",
+            )
 
     def _fits_type(self, name: nodes.Literal, key: str, value: nodes.Literal, allowed: frozenset[str]) -> None:
         if allowed and json_type(value.value) not in allowed:
@@ -447,9 +471,13 @@ class Resolver:
     def _refuse_await(self, node: nodes.Await, inside: str) -> None:
         name = self._fresh_name(node.value)
         self.problems.report(
-            "F012", f"`await` cannot stand inside {inside}", node.start, node.start + 5, "here",
+            "F012",
+            f"`await` cannot stand inside {inside}",
+            node.start,
+            node.start + 5,
+            "here",
             ("await it first, on a line of its own:", f"let {name} = {self._text(node)}", self._rewritten(node, name)),
-        )  # fmt: skip
+        )
         self._awaited(node.value)
 
     def _refuse_operation(self, node: Node, inside: str) -> None:
@@ -457,9 +485,13 @@ class Resolver:
         line = f"{name} = {self._text(node)}" if self.script else f"let {name} = await {self._text(node)}"
         end = node.name_end if isinstance(node, nodes.Call) else node.start + 6
         self.problems.report(
-            "F013", f"an operation cannot stand inside {inside}: it would need a call stack", node.start, end, "here",
+            "F013",
+            f"an operation cannot stand inside {inside}: it would need a call stack",
+            node.start,
+            end,
+            "here",
             ("await it first, on a line of its own:", line, self._rewritten(node, name)),
-        )  # fmt: skip
+        )
         if not isinstance(node, nodes.Call) or node.name != "completed":
             self._operation(node)
 
@@ -549,9 +581,13 @@ class Resolver:
         ended = self.ended.get(node.name)
         if ended:
             line = self.source.position(ended.start)[0]
-            self._report("F020", f"`{node.name}` is not known here: it lives in the block where it was declared", node,
-                         help=f"declare it before that block: let {node.name} = null",
-                         related=((ended.start, ended.end, f"declared here, on line {line}"),))  # fmt: skip
+            self._report(
+                "F020",
+                f"`{node.name}` is not known here: it lives in the block where it was declared",
+                node,
+                help=f"declare it before that block: let {node.name} = null",
+                related=((ended.start, ended.end, f"declared here, on line {line}"),),
+            )
             self.scopes[-1][node.name] = ended
             return
         instead = WORDS_FROM_ELSEWHERE.get(node.name)
@@ -585,8 +621,13 @@ class Resolver:
         for entry in node.entries:
             if isinstance(entry, nodes.Entry):
                 if first := seen.get(entry.key):
-                    self._report("F027", f"the key `{entry.key}` is written twice", entry, help="keep one of them",
-                                 related=((first.start, first.end, "the first one"),))  # fmt: skip
+                    self._report(
+                        "F027",
+                        f"the key `{entry.key}` is written twice",
+                        entry,
+                        help="keep one of them",
+                        related=((first.start, first.end, "the first one"),),
+                    )
                 seen.setdefault(entry.key, entry)
 
     def _comprehension(self, node: nodes.Comprehension, inside: str) -> None:
@@ -638,8 +679,13 @@ class Resolver:
     def _declare(self, name: nodes.Name, constant: bool = False, started: bool = False) -> None:
         first = self._find(name.name)
         if first and name.name != "_":
-            self._report("F021", f"`{name.name}` is declared already", name, help=f"assign to it without `let`, or choose another name than `{name.name}`",
-                         related=((first.start, first.end, "declared here"),))  # fmt: skip
+            self._report(
+                "F021",
+                f"`{name.name}` is declared already",
+                name,
+                help=f"assign to it without `let`, or choose another name than `{name.name}`",
+                related=((first.start, first.end, "declared here"),),
+            )
             return
         self.scopes[-1][name.name] = Variable(name.name, name.start, name.end, constant, self.branches, started)
 
