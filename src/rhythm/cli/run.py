@@ -23,8 +23,9 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow import Known, compile_flow
 from rhythm.lang.source import Diagnostic, Source, render
 from rhythm.vm.values import json_problem
+from rhythm.worker.execution import Execution
 from rhythm.worker.handlers import default_tasks
-from rhythm.worker.inprocess import Execution, InProcessRun
+from rhythm.worker.inprocess import InProcessRun
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.output == "json":
         return _run_for_machines(args)
-    ended, programs = _execute(args)
+    ended = _execute(args)
     if ended.status == "completed":
         print(json.dumps(ended.value, ensure_ascii=False, indent=2))
         return 0
@@ -61,7 +62,7 @@ def _run_for_machines(args: argparse.Namespace) -> int:
     document = os.dup(1)
     os.dup2(2, 1)
     args.quiet = True
-    ended, _ = _execute(args)
+    ended = _execute(args)
     sys.stdout.flush()
     os.dup2(document, 1)
     os.close(document)
@@ -78,14 +79,14 @@ def _run_for_machines(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _execute(args: argparse.Namespace) -> tuple[Execution, tuple[Program, ...]]:
+def _execute(args: argparse.Namespace) -> Execution:
     inputs, signals = _inputs(args), [_signal(text) for text in args.signal]
     if args.app:
         load_app(args.app)
     programs = compile_file(args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json")
     program = choose(programs, args.file, args.workflow)
     trace = Trace(sys.stderr, enabled=not args.quiet)
-    return InProcessRun(_finder(programs, args.file), default_tasks, args.fast_forward, trace).run(program, inputs, signals), programs
+    return InProcessRun(_finder(programs, args.file), default_tasks, args.fast_forward, trace).run(program, inputs, signals)
 
 
 def _finder(programs: tuple[Program, ...], file: str) -> Any:
@@ -113,9 +114,7 @@ def _inputs(args: argparse.Namespace) -> Any:
         if not equals or not key.rstrip(":"):
             raise UsageError(f"-i {text}: write KEY=TEXT, or KEY:=JSON")
         inputs[key.rstrip(":")] = _json(value, f"-i {key}") if key.endswith(":") else value
-    if problem := json_problem(inputs):
-        raise UsageError(f"-i: {problem}")
-    return inputs
+    return _storable(inputs, "-i")
 
 
 def _signal(text: str) -> tuple[str, Any]:
@@ -130,6 +129,10 @@ def _json(text: str, what: str) -> Any:
         value = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise UsageError(f"{what}: not JSON: {problem}; a text needs quotes: '\"text\"'") from None
+    return _storable(value, what)
+
+
+def _storable(value: Any, what: str) -> Any:
     if problem := json_problem(value):
         raise UsageError(f"{what}: {problem}")
     return value

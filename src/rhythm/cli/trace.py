@@ -6,18 +6,20 @@ import os
 import threading
 from typing import TextIO
 
-_LOOKS = {  # what happened: mark, colour, whether the name of the execution is the news
-    "start": ("▶", "36", True), "task": ("→", "34", False), "done": ("✓", "32", False), "retry": ("↻", "33", False),
-    "failure": ("✗", "31", False), "timer": ("◷", "35", False), "approval": ("?", "35", False), "log": ("·", "2", False),
-    "progress": ("%", "2", False), "completed": ("■", "32;1", True), "failed": ("■", "31;1", True), "cancelled": ("■", "33", True),
-}  # fmt: skip
-_WORDS = {
-    "start": "",
-    "timer": "sleep ",
-    "approval": "asks for approval by ",
-    "completed": "completed: ",
-    "failed": "failed: ",
-    "cancelled": "cancelled: ",
+_LOOKS = {  # what happened: mark, colour, words before the detail
+    "start": ("▶", "36", ""),
+    "task": ("→", "34", ""),
+    "done": ("✓", "32", ""),
+    "retry": ("↻", "33", ""),
+    "failure": ("✗", "31", ""),
+    "timer": ("◷", "35", "timer "),
+    "wait": ("…", "35", "waits for "),
+    "approval": ("?", "35", "asks for approval by "),
+    "log": ("·", "2", ""),
+    "progress": ("%", "2", ""),
+    "completed": ("■", "32;1", "completed "),
+    "failed": ("■", "31;1", "failed "),
+    "cancelled": ("■", "33", "cancelled "),
 }
 
 
@@ -32,9 +34,9 @@ class Trace:
     def __call__(self, seconds: float, what: str, execution: str, detail: str) -> None:
         if not self.enabled:
             return
-        mark, colour, _ = _LOOKS[what]
+        mark, colour, words = _LOOKS[what]
         depth = execution.count(".")
-        text = f"{_clock(seconds):>9}  {'  ' * depth}{self._paint(mark, colour)} {_WORDS.get(what, '')}{detail}"
+        text = f"{_clock(seconds):>9}  {'  ' * depth}{self._paint(mark, colour)} {words}{detail}"
         with self.lock:
             print(text, file=self.out, flush=True)
 

@@ -26,9 +26,9 @@ from rhythm.vm.values import (
     check_number,
     check_text,
     contains,
-    element,
     equal,
     is_number,
+    json_problem,
     kind,
     member,
     truthy,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rhythm.vm.machine import Machine
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
+_POSITION = re.compile(r"[0-9]{1,9}", re.ASCII)
 _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
 _MONTHS = "January February March April May June July August September October November December".split()
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -89,7 +90,7 @@ def range_bounds(m: Machine, *args: Any) -> tuple[int, int, int]:
     step = numbers[2] if len(numbers) > 2 else 1
     if step == 0:
         raise Fault("InvalidArgument", "the step of `range` cannot be 0")
-    check_entries(len(range(start, stop, step)), m.limits)
+    check_entries(max(0, -((start - stop) // step)), m.limits)  # `len(range(…))` does not count beyond 63 bits
     return start, stop, step
 
 
@@ -214,17 +215,18 @@ def _find_index(m: Machine, container: Any, x: Any) -> int:
 
 def _get(m: Machine, container: Any, key: Any, default: Any = None) -> Any:
     if type(key) is str and not (type(container) is dict and key in container):
-        path: list[Any] = [int(part) if part.isascii() and part.isdigit() else part for part in key.split(".")]
+        path: list[Any] = key.split(".")
     else:
         path = key if type(key) is list else [key]
     value = container
     for part in path:
-        there = (type(value) is dict and type(part) is str and part in value) or (
-            type(value) in (list, str) and type(part) is int and -len(value) <= part < len(value)
-        )
-        if not there:
+        position = int(part) if type(part) is str and _POSITION.fullmatch(part) else part
+        if type(value) is dict and type(part) is str and part in value:
+            value = value[part]
+        elif type(value) in (list, str) and type(position) is int and -len(value) <= position < len(value):
+            value = value[position]
+        else:
             return default
-        value = element(value, part)
     return value
 
 
@@ -347,8 +349,8 @@ def _parse_json(m: Machine, x: Any) -> Any:
     except (ValueError, RecursionError) as problem:
         raise Fault("InvalidArgument", f"not JSON: {str(problem)[:200]}") from None
     weigh(value, m.limits.text_bytes, "the value", m.limits.depth)
-    if "\\u0000" in text or "\\ud" in text.lower():
-        _refuse_unstorable(json.dumps(value, ensure_ascii=False))
+    if "\\u" in text and (problem := json_problem(value)):
+        raise Fault("InvalidArgument", f"not JSON that can be stored: {problem}")
     return value
 
 
@@ -374,11 +376,6 @@ def _parse_float(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError("a number too large to hold")
     return value
-
-
-def _refuse_unstorable(text: str) -> None:
-    if "\\u0000" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise Fault("InvalidArgument", "not JSON that can be stored: text with NUL or half of a surrogate pair")
 
 
 # time: ISO 8601 text in UTC
@@ -410,8 +407,10 @@ def _date_add(m: Machine, time: Any, duration: Any) -> str:
         negative = type(duration) is str and duration.startswith("-")
         seconds = duration if is_number(duration) else duration_s(duration[1:] if negative else duration)
         return show_time(parse_time(time) + timedelta(seconds=-seconds if negative else seconds))
-    except (ValueError, OverflowError) as problem:
+    except ValueError as problem:
         raise Fault("InvalidArgument", f"`date_add`: {problem}") from None
+    except OverflowError:
+        raise Fault("InvalidArgument", "`date_add`: a time outside the years 1 to 9999") from None
 
 
 def _date_diff(m: Machine, later: Any, earlier: Any) -> int | float:
@@ -459,7 +458,7 @@ def _random(m: Machine) -> float:
 
 def canonical(m: Machine, value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, 1.0 as 1."""
-    weigh(value, m.limits.text_bytes, "the value", m.limits.depth)
+    m.charge(weigh(value, m.limits.text_bytes, "the value", m.limits.depth) // 16)
     return json.dumps(_plain_numbers(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 

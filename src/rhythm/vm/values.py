@@ -102,6 +102,7 @@ def contains(needle: Any, container: Any, charge: Charge) -> bool:
     if type(container) is dict and type(needle) is str:
         return needle in container
     if type(container) is str and type(needle) is str:
+        charge(len(container) // 256)
         return needle in container
     if type(container) in (dict, str):
         raise Fault("TypeMismatch", f"{kind(container)} contains text, not {kind(needle)}")
@@ -123,13 +124,27 @@ def as_text(value: Any, limits: Limits) -> str:
     """The value in a template: text as it is, numbers as JavaScript writes them, the rest as JSON."""
     if type(value) is str:
         return value
-    if type(value) is float and value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
     if type(value) is list or type(value) is dict:
         return as_json(value, limits)
-    if is_number(value):
-        return repr(value)
+    if type(value) is float:
+        return _float_text(value)
+    if type(value) is int:
+        return str(value)
     return "null" if value is None else "true" if value else "false"
+
+
+def _float_text(value: float) -> str:
+    """The shortest digits that read back as the same number, with an exponent only where JavaScript writes one."""
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = repr(value).removesuffix(".0").partition("e")
+    if not exponent:
+        return mantissa
+    power, digits = int(exponent), mantissa.lstrip("-").replace(".", "")
+    if not -7 < power < 21:
+        return f"{mantissa}e{power:+d}"
+    sign = "-" if value < 0 else ""
+    return sign + (digits.ljust(power + 1, "0") if power > 0 else f"0.{'0' * (-power - 1)}{digits}")
 
 
 def as_json(value: Any, limits: Limits) -> str:
@@ -258,7 +273,7 @@ def whole(value: Any, what: str) -> int:
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():
-        return int(value)
+        return int(check_number(int(value)))
     raise Fault("TypeMismatch", f"{what} is a whole number, not {kind(value) if not is_number(value) else value}")
 
 

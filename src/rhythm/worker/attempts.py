@@ -7,9 +7,12 @@ one event loop and can be cancelled. What a given-up attempt answers later is no
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import queue
 import random
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,6 +35,7 @@ class Ended(Record):
     value: Any = None
     error: dict[str, Any] | None = None
     retry: bool = False
+    place: str = ""  # the line of Python that raised
     delay_s: float | None = None  # the handler asked to be tried again after this long: not a failure
 
 
@@ -70,6 +74,7 @@ class Job:
     ) -> None:
         self.command, self.end, self.wanted, self.tell = command, end, wanted, tell
         self.attempt = 1
+        self.label = called(command.name, command.inputs)
         self.stop: Action = lambda: None  # gives the running attempt up
 
 
@@ -102,7 +107,7 @@ class Attempts:
     def _run(self, job: Job, task: Task[..., Any]) -> None:
         self.running += 1
         began, over = self.clock.now(), threading.Event()
-        job.tell("task", task.name if job.attempt == 1 else f"{task.name}, attempt {job.attempt}")
+        job.tell("task", job.label if job.attempt == 1 else f"{job.label} attempt {job.attempt}")
 
         def finish(ended: Ended) -> None:
             if not over.is_set():
@@ -124,19 +129,19 @@ class Attempts:
 
     def _finished(self, job: Job, task: Task[..., Any], ended: Ended, took_s: float) -> None:
         if not job.wanted():
-            job.tell("cancelled", task.name)
+            job.tell("cancelled", job.label)
         elif ended.error is None:
-            job.tell("done", f"{task.name} in {took_s * 1000:,.0f} ms")
+            job.tell("done", f"{job.label} = {brief(ended.value)} in {took_s * 1000:,.0f} ms")
             job.end("completed", ended.value)
         elif ended.delay_s is not None:
             self.clock.after(ended.delay_s, lambda: self.start(job), job.wanted)
         elif ended.retry and job.attempt <= job.command.options.get("retries", task.retries):
             delay_s = backoff_of(job.command.options, task.backoff_s).delay_s(job.attempt, random.random())
-            job.tell("retry", f"{ended.error['message']}; again in {show_duration(round(delay_s, 3))}")
+            job.tell("retry", f"{job.label}: {_reason(task, ended)}; again in {show_duration(round(delay_s, 3))}")
             job.attempt += 1
             self.clock.after(delay_s, lambda: self.start(job), job.wanted)
         else:
-            job.tell("failure", ended.error["message"])
+            job.tell("failure", f"{job.label}: {_reason(task, ended)}")
             job.end("failed", ended.error)
         self._start_waiting()
 
@@ -155,10 +160,31 @@ def _ended(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     except RetryLater as later:
         return Ended(error=task_error(task.name, str(later)), retry=True, delay_s=duration_s(later.delay))
     except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
-        return Ended(error=task_error(task.name, str(problem), type(problem).__name__), retry=True)
+        raised = traceback.extract_tb(problem.__traceback__)[-1]
+        error = task_error(task.name, str(problem), type(problem).__name__)
+        return Ended(error=error, retry=True, place=f" ({os.path.relpath(raised.filename)}:{raised.lineno})")
     if wrong := json_problem(value):
         return Ended(error=task_error(task.name, f"its result cannot be stored: {wrong}", "InvalidResult"))
     return Ended(value)
+
+
+def brief(value: Any) -> str:
+    """A value on one line, cut to a width."""
+    return _cut(json.dumps(value, ensure_ascii=False))
+
+
+def called(name: str, inputs: Any) -> str:
+    """A call as one would write it in Python, cut to a width."""
+    args = ", ".join(f"{key}={brief(value)}" for key, value in inputs.items()) if isinstance(inputs, dict) else brief(inputs)
+    return f"{name}({'' if inputs is None else _cut(args)})"
+
+
+def _cut(text: str, width: int = 60) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _reason(task: Task[..., Any], ended: Ended) -> str:
+    return str(ended.error["message"]).removeprefix(f"task `{task.name}` ").removeprefix("failed: ") + ended.place if ended.error else ""
 
 
 def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class Task(Generic[P, R]):
             self.signature.bind(*self.arguments(inputs)[0], **self.arguments(inputs)[1])
         except TypeError as problem:
             takes = ", ".join(self.signature.parameters) or "no inputs"
-            return f"task `{self.name}`: {problem}; it takes {takes}"
+            return f"{problem}; it takes {takes}"
         return ""
 
     @staticmethod

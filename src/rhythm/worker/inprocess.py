@@ -18,25 +18,13 @@ from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, advanc
 from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.values import at_path
-from rhythm.worker.attempts import Attempts, Job
+from rhythm.worker.attempts import Attempts, Job, brief
 from rhythm.worker.clock import Clock
+from rhythm.worker.execution import Execution
 from rhythm.worker.handlers import Task
 
-EXPIRED = {"decision": "expired", "by": [], "comment": "", "at": None}
+EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
 Observer = Callable[[float, str, str, str], None]  # seconds since the start, what happened, execution id, detail
-
-
-class Execution:
-    def __init__(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None, n: int) -> None:
-        self.id, self.program, self.inputs, self.snapshot, self.parent, self.n = id, program, inputs, snapshot, parent, n
-        self.outcomes: dict[int, Outcome] = {}
-        self.signals: list[Signal] = []
-        self.open: dict[int, Any] = {}  # the commands of children that have not ended
-        self.children: dict[int, Execution] = {}
-        self.jobs: dict[int, Job] = {}
-        self.status, self.value, self.at = "running", None, 0
-        self.cancel = self.queued = False
-        self.started_at = ""
 
 
 class InProcessRun:
@@ -58,7 +46,7 @@ class InProcessRun:
             pass
         if root.status == "running":
             root.at = getattr(root.program.code[root.snapshot.statement_index], "at", 0)
-            self._finish(root, "failed", {"code": "Stuck", "message": _why_stuck(root), "data": None})
+            self._finish(root, "failed", {"code": "Stuck", "message": root.why_stuck(), "data": None})
         self.attempts.close()
         return root
 
@@ -79,6 +67,11 @@ class InProcessRun:
     def _after(self, delay_s: float, e: Execution, n: int, status: str, value: Any = None) -> None:
         """Ends child n after the delay, unless something else has."""
         self.clock.after(delay_s, lambda: self._end(e, n, status, value), lambda: e.status == "running" and n in e.open)
+
+    def _fail_after(self, timeout_s: float | None, e: Execution, n: int, what: str) -> None:
+        if timeout_s is not None:
+            late = {"code": "Timeout", "message": f"{what} {show_duration(timeout_s)}", "data": None}
+            self.clock.after(timeout_s, lambda: self._cancel(e, [n], "failed", late), lambda: n in e.open)
 
     def _tell(self, e: Execution, what: str, detail: str) -> None:
         self.observer(self.clock.now(), what, e.id, detail)
@@ -103,6 +96,8 @@ class InProcessRun:
             e.snapshot = turn.snapshot
             if isinstance(turn, Continue):
                 self._wake(e)
+            elif (plan := turn.snapshot.awaiting) and plan.get("op") == "signal":
+                self._tell(e, "wait", f"signal {plan['name']}")
         elif isinstance(turn, Completed):
             self._finish(e, "completed", turn.result)
         elif isinstance(turn, Failed):
@@ -114,11 +109,8 @@ class InProcessRun:
         e.status, e.value = status, value
         self._tell(e, status, e.program.name)
         if e.parent and status == "failed":
-            value = {
-                "code": "ChildFailed",
-                "message": f"`{e.program.name}` failed: {value['message']}",
-                "data": {"id": e.id, "error": value},
-            }
+            message = f"`{e.program.name}` failed: {value['message']}"
+            value = {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
         if e.parent:
             self._end(e.parent, e.n, status, value)
 
@@ -135,20 +127,20 @@ class InProcessRun:
         match command:
             case c.StartTask():
                 self._start_task(e, command)
-            case c.StartWorkflow(n, name, inputs):
+            case c.StartWorkflow(n, name, inputs, options):
                 self._child(e, n, self.find_program(name), inputs, Snapshot(), name)
+                self._fail_after(options.get("timeout_s"), e, n, f"workflow `{name}` took longer than")
             case c.StartBranch(n, branch, locals):
                 self._child(e, n, e.program, e.inputs, Snapshot(e.program.branches[branch], locals))
             case c.StartTimer(n, delay_s, until):
-                delay_s = self.clock.until(until) if until else delay_s
-                self._tell(e, "timer", show_duration(delay_s))
-                self._after(delay_s, e, n, "completed")
+                wait_s = self.clock.until(until) if until else delay_s or 0.0
+                self._tell(e, "timer", show_duration(wait_s))
+                self._after(wait_s, e, n, "completed")
             case c.WaitEvent(n, type, _, timeout_s):
+                self._tell(e, "wait", f"event {type}")
                 for event in [event for event in self.events if _matches(command, event)][:1]:
                     self._end(e, n, "completed", event)
-                late = {"code": "Timeout", "message": f"no event `{type}` came in time", "data": None}
-                if timeout_s is not None:
-                    self._after(timeout_s, e, n, "failed", late)
+                self._fail_after(timeout_s, e, n, f"no event `{type}` came in")
             case c.RequestApproval(n, role, timeout_s=timeout_s):
                 self._tell(e, "approval", role)
                 if timeout_s is not None:
@@ -166,7 +158,9 @@ class InProcessRun:
                 self.executions[to].signals.append(Signal(secrets.token_hex(8), name, payload, self.clock.now()))
                 self._wake(self.executions[to])
             case c.Log(message, fields):
-                self._tell(e, "log", f"{message} {fields or ''}".rstrip())
+                self._tell(e, "log", f"{message} {brief(fields) if fields else ''}".rstrip())
+            case c.SetAttribute(name, value):
+                self._tell(e, "log", f"{name} = {value}")
             case c.Progress(fraction, message):
                 self._tell(e, "progress", f"{fraction:.0%} {message}".rstrip())
 
@@ -183,15 +177,16 @@ class InProcessRun:
         else:
             e.children[n] = self._begin(f"{e.id}.{n}", program, inputs, snapshot, e, n)
 
-    def _cancel(self, e: Execution, numbers: list[int]) -> None:
+    def _cancel(self, e: Execution, numbers: list[int], status: str = "cancelled", value: Any = None) -> None:
+        """Ends children at once with this status, and stops what they are doing; a child workflow may still run its `finally`."""
         for n in numbers:
             if n in e.children:
                 e.children[n].cancel = True
                 self._wake(e.children[n])
-            else:
-                self._end(e, n, "cancelled")
-                if n in e.jobs:
-                    e.jobs.pop(n).stop()
+            if n not in e.children or status != "cancelled":
+                self._end(e, n, status, value)
+            if n in e.jobs:
+                e.jobs.pop(n).stop()
 
     def _publish(self, event: dict[str, Any]) -> None:
         self.events.append(event)
@@ -202,9 +197,3 @@ class InProcessRun:
 
 def _matches(wait: c.WaitEvent, event: dict[str, Any]) -> bool:
     return bool(event["type"] == wait.type) and all(at_path(event["data"], path) == value for path, value in wait.where.items())
-
-
-def _why_stuck(e: Execution) -> str:
-    plan = e.snapshot.awaiting or {}
-    what = f"{plan.get('op')} `{plan['name']}`" if "name" in plan else str(plan.get("op"))
-    return f"it waits for {what}, which cannot come here" + ("; pass --signal NAME=JSON" if plan.get("op") == "signal" else "")

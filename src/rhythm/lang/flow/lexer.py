@@ -143,6 +143,7 @@ class Lexer:
         end = match.end()
         if self.text.startswith(quote, end):
             return self._add("text", self._unescape(match[0], self.at + 1), self.at, end + 1)
+        end += self.text.startswith("\\", end)  # a backslash at the end of the line belongs to this mistake
         self.problems.report(
             "F002",
             "this text never ends",
@@ -207,9 +208,11 @@ class Lexer:
             self.problems.report("F005", "text cannot hold the character NUL", offset, offset + 1, help="databases refuse it; leave it out")
             text = text.replace("\0", "")
         if any("\ud800" <= char <= "\udfff" for char in text):
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            if "\N{REPLACEMENT CHARACTER}" in text:
+            try:
+                return text.encode("utf-16", "surrogatepass").decode("utf-16")
+            except UnicodeDecodeError:
                 self.problems.report("F005", "half of a surrogate pair", offset, offset + 1, help="write the character itself")
+                text = ""
         return text
 
     def _check_bidi(self) -> None:

@@ -18,6 +18,7 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.tokens import ASSIGNMENTS, RESERVED, Token
+from rhythm.lang.source import nearest
 from rhythm.limits import INT_MAX, Limits
 from rhythm.record import Record
 
@@ -283,6 +284,8 @@ class Parser:
             self._foreign_operator()
         if self._last.value == "workflow" or self._at(")") or self._at("]") or self._at(","):
             self._fail("F001", f"{_shown(token)} has nothing to belong to", token, help="delete it, or open what it closes")
+        if self._last.kind == "name" and (near := nearest(str(self._last.value), RESERVED)):
+            self._fail("F001", f"`{self._last.value}` is not a word of the language", self._last, help=f"did you mean `{near}`?")
         self._fail(
             "F001",
             f"{_shown(token)} does not fit here",
@@ -867,6 +870,8 @@ class Parser:
         if not self._at("]"):
             first = self._item()
             if self._at("for"):
+                if isinstance(first, nodes.Spread):
+                    self._report("F001", "the element of a comprehension cannot be spread", first, help="write flatten([xs for xs in lists])")
                 return self._comprehension(opening, first)
             if not self._take(",") and not self._at("]"):
                 self._missing_comma("]")

@@ -24,7 +24,7 @@ CALLABLE = [*OPERATIONS, *GROUPS, *EMITS, *BUILTINS]
 WORDS_FROM_ELSEWHERE = {
     "undefined": "null", "None": "null", "nil": "null", "True": "true", "False": "false", "Inputs": "inputs", "input": "inputs",
     "Context": "ctx", "context": "ctx", "Math": "floor(x), ceil(x), round(x), abs(x)", "JSON": "json(x), parse_json(text)",
-    "console": "log(message)", "Date": "now()", "Promise": "all([…]), any([…]), race([…])", "this": "a variable",
+    "console": "log(message)", "Date": "now()", "Promise": "all([…]), any([…]), race([…])", "this": "the variable's name",
 }  # fmt: skip
 FUNCTIONS_FROM_ELSEWHERE = {
     "print": "log(message)", "length": "len(x)", "String": "str(x)", "Number": "float(x)", "Boolean": "bool(x)",
@@ -61,6 +61,8 @@ class Variable(Record):
     constant: bool = False
     barrier: int = 0  # how many branches deep it was declared
     started: bool = False  # holds the id of an operation that someone should await
+    bound: bool = False  # by a loop, a catch or a comprehension
+    missing: bool = False  # never declared: reported once, and then quiet
 
 
 class Known(Record):
@@ -95,7 +97,7 @@ class Resolver:
     def _block(self, block: Block, declare: tuple[nodes.Name, ...] = ()) -> None:
         self.scopes.append({})
         for name in declare:
-            self._declare(name)
+            self._declare(name, bound=True)
         self._statements(block)
         self._leave()
 
@@ -168,7 +170,7 @@ class Resolver:
 
     def _assign_name(self, name: nodes.Name, op: str, started: bool) -> None:
         variable = self._find(name.name)
-        if variable is None and op == "=":
+        if op == "=" and (variable is None or variable.missing):
             self._declare(name, started=started)
         elif variable is None:
             self._unknown(name)
@@ -191,7 +193,9 @@ class Resolver:
             self._report("F033", "only a variable's property or element can be assigned to", root, help="give the value a name first")
 
     def _may_change(self, variable: Variable, node: Node) -> None:
-        if variable.constant and variable.name in ("inputs", "ctx") and variable in self.scopes[0].values():
+        if variable.missing:
+            return
+        if self._is_given(variable):
             self._report("F022", f"`{variable.name}` is read-only", node, help=f"change a copy: let copy = {variable.name}")
         elif variable.constant:
             self._report(
@@ -209,6 +213,10 @@ class Resolver:
                 help="return the value from the branch, and use the result of `await`",
                 related=((variable.start, variable.end, "declared outside"),),
             )
+
+    def _is_given(self, variable: Variable) -> bool:
+        """Whether it is `inputs` or `ctx`."""
+        return variable.constant and variable.name in ("inputs", "ctx") and variable in self.scopes[0].values()
 
     def _expression_statement(self, node: nodes.ExpressionStatement) -> None:
         value = node.value
@@ -580,25 +588,28 @@ class Resolver:
     def _unknown(self, node: nodes.Name) -> None:
         ended = self.ended.get(node.name)
         if ended:
-            line = self.source.position(ended.start)[0]
+            before = "copy it there into a variable that was declared before" if ended.bound else f"declare it before: let {node.name} = null"
             self._report(
                 "F020",
                 f"`{node.name}` is not known here: it lives in the block where it was declared",
                 node,
-                help=f"declare it before that block: let {node.name} = null",
-                related=((ended.start, ended.end, f"declared here, on line {line}"),),
+                help=before,
+                related=((ended.start, ended.end, "declared here"),),
             )
-            self.scopes[-1][node.name] = ended
+            self._say_once(node)
             return
         instead = WORDS_FROM_ELSEWHERE.get(node.name)
-        near = nearest(node.name, [name for scope in self.scopes for name in scope])
+        near = nearest(node.name, [name for scope in self.scopes for name in scope if not scope[name].missing])
         help = f"write {instead}" if instead else f"did you mean `{near}`?" if near else f"declare it first: let {node.name} = …"
         if node.name in CALLABLE:
             help = f"`{node.name}` is called with arguments: {node.name}(…)"
         elif node.name in ("inputs", "ctx"):
             help = "name it in the header: workflow name(ctx, inputs) { … }"
         self._report("F020", f"unknown variable `{node.name}`", node, help=help)
-        self.scopes[-1][node.name] = Variable(node.name, node.start, node.end, barrier=self.branches)  # say it once
+        self._say_once(node)
+
+    def _say_once(self, node: nodes.Name) -> None:
+        self.scopes[0][node.name] = Variable(node.name, node.start, node.end, missing=True)
 
     def _template(self, node: nodes.Template, inside: str) -> None:
         for part in node.parts:
@@ -637,7 +648,7 @@ class Resolver:
         self._expression(node.source, "a comprehension")
         self.scopes.append({})
         for name in node.names:
-            self._declare(name)
+            self._declare(name, bound=True)
         check(node.element)
         if node.condition:
             self._expression(node.condition, "a condition")
@@ -676,18 +687,22 @@ class Resolver:
     def _find(self, name: str) -> Variable | None:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
-    def _declare(self, name: nodes.Name, constant: bool = False, started: bool = False) -> None:
+    def _declare(self, name: nodes.Name, constant: bool = False, started: bool = False, bound: bool = False) -> None:
         first = self._find(name.name)
-        if first and name.name != "_":
-            self._report(
-                "F021",
-                f"`{name.name}` is declared already",
-                name,
-                help=f"assign to it without `let`, or choose another name than `{name.name}`",
-                related=((first.start, first.end, "declared here"),),
-            )
-            return
-        self.scopes[-1][name.name] = Variable(name.name, name.start, name.end, constant, self.branches, started)
+        if first and name.name != "_" and not first.missing:
+            self._refuse_second(name, first, bound)
+        else:
+            self.scopes[-1][name.name] = Variable(name.name, name.start, name.end, constant, self.branches, started, bound)
+
+    def _refuse_second(self, name: nodes.Name, first: Variable, bound: bool) -> None:
+        given = self._is_given(first)
+        self._report(
+            "F021",
+            f"`{name.name}` is declared already",
+            name,
+            help="choose another name" if given or bound or first.constant else "assign to it without `let`, or choose another name",
+            related=() if given else ((first.start, first.end, "declared here"),),
+        )
 
     # annotations
 

@@ -1,0 +1,134 @@
+"""A folder of its own for each test, and the `rhythm` command run in it as a user would run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TASKS = """
+import asyncio
+import os
+import threading
+import time
+
+import rhythm
+
+calls = {}
+
+
+@rhythm.task
+def greet(name: str, mark: str = "!") -> str:
+    print("printed by a task")
+    os.system("echo printed by a program")
+    return f"Hello, {name}{mark}"
+
+
+@rhythm.task(retries=3, backoff="10ms")
+def flaky(failures: int) -> int:
+    calls["flaky"] = calls.get("flaky", 0) + 1
+    if calls["flaky"] <= failures:
+        raise ConnectionError("no route")
+    return calls["flaky"]
+
+
+@rhythm.task
+async def nap(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+@rhythm.task
+def hang() -> None:
+    threading.Event().wait()
+
+
+barrier = threading.Barrier(3)
+
+
+@rhythm.task
+def meet(n: int) -> int:
+    barrier.wait(timeout=60)
+    return n
+
+
+@rhythm.task(retries=5)
+def refuse() -> None:
+    calls["refuse"] = calls.get("refuse", 0) + 1
+    raise rhythm.TaskFailed("no money", code="Declined", data={"calls": calls["refuse"]})
+
+
+@rhythm.task
+def later() -> int:
+    calls["later"] = calls.get("later", 0) + 1
+    if calls["later"] < 3:
+        raise rhythm.RetryLater("1h")
+    return calls["later"]
+
+
+@rhythm.task
+def unstorable() -> object:
+    return object()
+
+
+@rhythm.task
+def leave() -> None:
+    raise SystemExit(3)
+"""
+
+
+class Shell:
+    """Runs `rhythm` in a folder; every file a test writes is in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write("tasks.py", TASKS)
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def rhythm(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "rhythm", *args],
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+        )
+
+    def run(self, flow: str, *args: str, app: bool = True) -> dict[str, Any]:
+        """The document that `rhythm run --output json` prints for this workflow."""
+        self.write("main.flow", flow)
+        ran = self.rhythm("run", "main.flow", "--output", "json", *(["--app", "tasks.py"] if app else []), *args)
+        document: dict[str, Any] = json.loads(ran.stdout)
+        assert ran.returncode == (0 if document["status"] == "completed" else 1), ran
+        assert list(document) == ["status", "result", "error"]
+        return document
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def result(shell: Shell) -> Callable[..., Any]:
+    """Runs a workflow that must complete; its result."""
+
+    def run(flow: str, *args: str) -> Any:
+        document = shell.run(flow, *args)
+        assert document["error"] is None, document
+        return document["result"]
+
+    return run

@@ -1,0 +1,282 @@
+"""`rhythm run`: a workflow against real Python tasks, in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+Result = Callable[..., Any]
+
+
+def test_result_is_printed_as_json_and_the_trace_goes_to_stderr(shell: Shell) -> None:
+    shell.write("hello.flow", 'let text = await task("greet", { name: inputs.name })\nlog("greeted", { text })\nreturn { text }')
+    ran = shell.rhythm("run", "hello.flow", "--app", "tasks.py", "-i", "name=Ada")
+    assert ran.returncode == 0
+    assert ran.stdout.endswith('{\n  "text": "Hello, Ada!"\n}\n')
+    assert "▶ hello" in ran.stderr
+    assert '✓ greet(name="Ada") = "Hello, Ada!"' in ran.stderr
+    assert '· greeted {"text": "Hello, Ada!"}' in ran.stderr
+    assert "■ completed hello" in ran.stderr
+
+
+def test_json_output_is_one_document_whatever_tasks_print(shell: Shell) -> None:
+    assert shell.run('return await task("greet", { name: "Ada" })') == {"status": "completed", "result": "Hello, Ada!", "error": None}
+
+
+def test_inputs_come_as_text_as_json_and_as_one_document(result: Result) -> None:
+    flow = "return inputs"
+    assert result(flow, "-i", "a=1", "-i", "b:=1", "-i", "c=x=y", "-i", "d:=[null]") == {"a": "1", "b": 1, "c": "x=y", "d": [None]}
+    assert result(flow, "--inputs", '{"a": 1.5}') == {"a": 1.5}
+    assert result(flow) == {}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["-i", "x"], "write KEY=TEXT, or KEY:=JSON"),
+        (["-i", "=1"], "write KEY=TEXT, or KEY:=JSON"),
+        (["-i", "x:=nope"], "not JSON"),
+        (["-i", "x:=1e999"], "-i x:"),
+        (["--inputs", "{"], "not JSON"),
+        (["--inputs", "{}", "-i", "x=1"], "not with both"),
+        (["--signal", "=1"], "write NAME=JSON"),
+        (["--signal", "go=x"], "--signal go: not JSON"),
+        (["--app", "missing.py"], "there is no file missing.py"),
+        (["--app", "missing_module"], "there is no file or module missing_module"),
+        (["--workflow", "man"], "did you mean `main`?"),
+    ],
+)
+def test_wrong_usage_says_what_to_write_and_exits_2(shell: Shell, args: list[str], message: str) -> None:
+    shell.write("main.flow", "return 1")
+    ran = shell.rhythm("run", "main.flow", *args)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_file_that_does_not_compile_is_refused_with_its_diagnostics(shell: Shell) -> None:
+    shell.write("main.flow", "return missing")
+    for output in ("text", "json"):
+        ran = shell.rhythm("run", "main.flow", "--output", output)
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert "error[F020]: unknown variable `missing`" in ran.stderr
+
+
+def test_app_that_fails_to_load_shows_its_own_traceback(shell: Shell) -> None:
+    shell.write("main.flow", "return 1")
+    shell.write("broken.py", "import rhythm\n\n1 / 0\n")
+    ran = shell.rhythm("run", "main.flow", "--app", "broken.py")
+    assert ran.returncode == 2
+    assert "broken.py cannot be loaded" in ran.stderr
+    assert "line 3" in ran.stderr
+    assert "ZeroDivisionError" in ran.stderr
+    assert "importlib" not in ran.stderr
+
+
+def test_two_tasks_of_one_name_are_refused_with_both_places(shell: Shell) -> None:
+    shell.write("main.flow", "return 1")
+    shell.write("twice.py", "import rhythm\n\n@rhythm.task\ndef a(): ...\n\n@rhythm.task(name='a')\ndef b(): ...\n")
+    ran = shell.rhythm("run", "main.flow", "--app", "twice.py")
+    assert ran.returncode == 2
+    assert "two tasks are called 'a'" in ran.stderr
+    assert "twice.py:3" in ran.stderr
+    assert "twice.py:6" in ran.stderr
+
+
+def test_failure_has_code_message_data_and_place(shell: Shell) -> None:
+    assert shell.run('let x = 1\nthrow { code: "Oops", message: "no", data: x }')["error"] == {
+        "code": "Oops", "message": "no", "data": 1, "file": "main.flow", "line": 2, "column": 1,
+    }  # fmt: skip
+
+
+def test_failure_in_text_mode_shows_the_line_of_the_workflow(shell: Shell) -> None:
+    shell.write("main.flow", "let x = 1\nreturn x / 0")
+    ran = shell.rhythm("run", "main.flow")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "failed[DivisionByZero]" in ran.stderr
+    assert "main.flow:2" in ran.stderr
+    assert "2 │ return x / 0" in ran.stderr
+
+
+def test_branches_run_at_the_same_time(result: Result) -> None:
+    """Each of the three waits for the other two: one after the other they would never finish."""
+    assert result('return await all([task("meet", { n }) for n in [1, 2, 3]])') == [1, 2, 3]
+
+
+def test_task_is_retried_until_it_succeeds(result: Result) -> None:
+    assert result('return await task("flaky", { failures: 3 })') == 4
+
+
+def test_task_fails_when_its_retries_are_spent(shell: Shell) -> None:
+    error = shell.run('return await task("flaky", { failures: 9 }, { retries: 1, backoff: 0.01 })')["error"]
+    assert (error["code"], error["message"]) == ("TaskFailed", "task `flaky` failed: ConnectionError: no route")
+    assert error["data"] == {"task": "flaky", "type": "ConnectionError"}
+
+
+def test_task_failed_is_not_retried_and_keeps_its_code_and_data(shell: Shell) -> None:
+    error = shell.run('return await task("refuse")')["error"]
+    assert (error["code"], error["message"], error["data"]) == ("Declined", "no money", {"calls": 1})
+
+
+def test_retry_later_waits_without_spending_a_retry(result: Result) -> None:
+    assert result('return await task("later")', "--fast-forward") == 3
+
+
+@pytest.mark.parametrize("task", ['task("hang", null, { timeout: 0.05 })', 'task("nap", { seconds: 60 }, { timeout: 0.05 })'])
+def test_task_over_its_timeout_fails_whether_it_can_be_stopped_or_not(result: Result, task: str) -> None:
+    assert result(f"try {{ return await {task} }} catch (e) {{ return e.code }}") == "Timeout"
+
+
+def test_losers_of_a_race_are_cancelled(shell: Shell) -> None:
+    shell.write("main.flow", 'return await race([task("nap", { seconds: 60 }), task("nap", { seconds: 0.01 })])')
+    ran = shell.rhythm("run", "main.flow", "--app", "tasks.py")
+    assert '"key": 1' in ran.stdout
+    assert "cancelled nap(seconds=60)" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ('task("nobody")', "no task of this name is registered"),
+        ('task("greet", { nme: 1 })', "missing a required argument: 'name'; it takes name, mark"),
+        ('task("greet", { name: 1, colour: 2 })', "unexpected keyword argument 'colour'"),
+        ('task("unstorable")', "its result cannot be stored: object is not a JSON value"),
+        ('task("leave")', "SystemExit: 3"),
+    ],
+)
+def test_task_that_cannot_be_run_or_stored_fails_clearly(shell: Shell, task: str, message: str) -> None:
+    error = shell.run(f"return await {task}")["error"]
+    assert error["code"] == "TaskFailed"
+    assert message in error["message"]
+
+
+def test_fast_forward_skips_days_and_the_clock_of_the_workflow_follows(result: Result) -> None:
+    flow = 'let before = now()\nawait sleep("30d")\nreturn date_diff(now(), before)'
+    assert 30 * 86400 <= result(flow, "--fast-forward") < 30 * 86400 + 60
+
+
+def test_sleep_really_waits_without_fast_forward(result: Result) -> None:
+    began = time.monotonic()
+    result("await sleep(0.3)")
+    assert time.monotonic() - began >= 0.3
+
+
+def test_fast_forward_does_not_overtake_running_tasks(result: Result) -> None:
+    flow = 'let first = await race([task("nap", { seconds: 0.05 }), sleep("1h")])\nreturn first.key'
+    assert result(flow, "--fast-forward") == 0
+
+
+def test_signals_given_on_the_command_line_are_in_the_mailbox(result: Result) -> None:
+    flow = 'let a = await signal("go")\nlet b = await signal("go")\nreturn [a, b]'
+    assert result(flow, "--signal", 'go={"n": 1}', "--signal", "go=2") == [{"n": 1}, 2]
+    assert result('return await signal("go", { timeout: "1d", default: "none" })', "--fast-forward") == "none"
+
+
+@pytest.mark.parametrize(
+    ("wait", "message"),
+    [
+        ('signal("go")', "signal `go` (pass --signal go=JSON)"),
+        ('event("paid")', "event `paid`"),
+        ('approval({ role: "boss" })', "approval `boss`"),
+        ('all([signal("a"), sleep(1)])', "signal `a`"),
+        ('workflow("child")', "`child` waits for event `never`"),
+    ],
+)
+def test_waiting_for_what_cannot_come_is_a_failure_and_not_a_hang(shell: Shell, wait: str, message: str) -> None:
+    shell.write("child.flow", 'return await event("never")')
+    error = shell.run(f"return await {wait}", "--fast-forward")["error"]
+    assert error["code"] == "Stuck"
+    assert message in error["message"]
+    assert (error["line"], error["column"]) == (1, 14)
+
+
+def test_approval_expires_and_events_reach_a_branch(result: Result) -> None:
+    flow = """
+    let asked = await approval({ role: "boss", timeout: "1h" })
+    let waits = branch { return await event("paid", { where: { id: 7 } }) }
+    await sleep(1)
+    publish("paid", { id: 6 })
+    publish("paid", { id: 7 })
+    let event = await waits
+    return [asked.decision, event.data]
+    """
+    assert result(f"workflow main(ctx, inputs) {{ {flow} }}", "--fast-forward") == ["expired", {"id": 7}]
+
+
+def test_child_workflows_come_from_the_same_file_or_from_beside_it(shell: Shell, result: Result) -> None:
+    shell.write("beside.flow", "return inputs.x * 10")
+    flow = """
+    workflow main(inputs) { return await all([workflow("inner", { x: 1 }), workflow("beside", { x: 2 })]) }
+    workflow inner(inputs) { return inputs.x + 100 }
+    """
+    assert result(flow) == [101, 20]
+    assert result(flow, "--workflow", "inner", "-i", "x:=5") == 105
+    assert shell.run('await workflow("nowhere")')["error"]["message"] == "there is no workflow `nowhere`"
+
+
+def test_failure_of_a_child_says_which_and_why(shell: Shell) -> None:
+    shell.write("child.flow", 'throw { code: "Oops", message: "broken" }')
+    error = shell.run('await workflow("child")')["error"]
+    assert (error["code"], error["message"], error["data"]["error"]["code"]) == ("ChildFailed", "`child` failed: broken", "Oops")
+
+
+def test_child_over_its_timeout_is_cancelled_and_runs_its_finally(shell: Shell) -> None:
+    shell.write("child.flow", 'try { await sleep("1d") } finally { log("tidied") }')
+    shell.write("main.flow", 'try { await workflow("child", {}, { timeout: "1h" }) } catch (e) { return e.code }')
+    ran = shell.rhythm("run", "main.flow", "--fast-forward")
+    assert ran.stdout == '"Timeout"\n'
+    assert "tidied" in ran.stderr
+
+
+def test_what_a_failed_workflow_started_is_cancelled(shell: Shell) -> None:
+    shell.write("main.flow", 'workflow main() {\nlet _t = task("nap", { seconds: 60 })\nawait sleep(0.05)\nthrow "no" }')
+    ran = shell.rhythm("run", "main.flow", "--app", "tasks.py")
+    assert ran.returncode == 1
+    assert "cancelled nap" in ran.stderr
+
+
+def test_endless_loop_stops_at_its_limit(shell: Shell) -> None:
+    assert shell.run("while (true) {}")["error"]["code"] == "LimitExceeded"
+
+
+def test_thousand_tasks_at_once_are_all_run(result: Result) -> None:
+    assert result('let rs = await all([task("nap", { seconds: 0 }) for i in range(1000)])\nreturn len(rs)') == 1000
+
+
+def test_standard_input_can_be_the_workflow(shell: Shell) -> None:
+    ran = shell.rhythm("run", "-", "-q", stdin="return 6 * 7")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "42\n", "")
+
+
+def test_result_with_characters_of_all_kinds_is_printed_as_json(shell: Shell) -> None:
+    document = shell.run(r'return "é\u0001𝄞"')
+    assert document["result"] == "é\1𝄞"
+
+
+def test_interrupt_stops_the_run_with_one_line(shell: Shell) -> None:
+    shell.write("main.flow", 'log("here")\nawait sleep("1h")')
+    process = subprocess.Popen([sys.executable, "-m", "rhythm", "run", "main.flow"], cwd=shell.folder, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "timer" not in process.stderr.readline():
+        pass
+    os.kill(process.pid, signal.SIGINT)
+    assert process.stderr.read() == "rhythm: stopped\n"
+    assert process.wait(timeout=60) == 130
+    process.stderr.close()
+
+
+def test_document_is_valid_json_for_every_failure(shell: Shell) -> None:
+    shell.write("main.flow", 'throw { code: "X", message: "a\\nb", data: { deep: [1, null] } }')
+    ran = shell.rhythm("run", "main.flow", "--output", "json")
+    assert json.loads(ran.stdout)["error"]["data"] == {"deep": [1, None]}
+    assert ran.stdout.count("\n") == 1
