@@ -26,7 +26,7 @@ def parse(text: str) -> tuple[Any, list[str]]:
     """The tree without places, and the comments, each without the space around its lines."""
     problems = Problems(DEFAULT_LIMITS.diagnostics)
     lexer = Lexer(text, problems, DEFAULT_LIMITS)
-    tree = Parser(lexer.run(), problems, DEFAULT_LIMITS, "workflow").parse_file()
+    tree = Parser(text, lexer.run(), problems, DEFAULT_LIMITS, "workflow").parse_file()
     assert not problems.errors, render_all(Source("workflow", text), problems.found)
     return shape(tree), ["\n".join(line.strip() for line in comment.text.split("\n")) for comment in lexer.comments]
 

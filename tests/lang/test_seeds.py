@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rhythm.lang.flow import Compilation, compile_flow
+from rhythm.lang.flow.problems import CODES
 from rhythm.vm import commands as c
 from rhythm.vm.snapshot import Snapshot, encode_snapshot
 from tests.seeds import sketch_000, sketch_003, sketch_004
 from tests.seeds.block import Legal, Refused, Table, gives, line_in_block, text_of
 from tests.support.world import Execution, World
 
+DIFFERENCES = Path(__file__).parents[2] / "docs" / "differences.md"
 SKETCH: dict[str, Table] = {"000": sketch_000.BLOCKS, "003": sketch_003.BLOCKS, "004": sketch_004.BLOCKS}
 BLOCKS_PER_DOCUMENT = {"000": 18, "003": 38, "004": 12}
 WITH_WORKFLOW_CODE = {"000": 7, "003": 11, "004": 2}
@@ -74,6 +78,7 @@ def test_legal_block_does_what_it_says(case: Legal, through_json: bool) -> None:
     world, execution = run(case, through_json=through_json)
     assert ended(case, execution) == (("failed", case.failure) if case.failure else ("completed", case.result))
     assert [(start.name, start.inputs) for start in world.commands if isinstance(start, c.StartTask)] == list(case.started)
+    assert [(cancel.first, cancel.last) for cancel in world.commands if isinstance(cancel, c.Cancel)] == list(case.cancelled)
     assert [described(snapshot.awaiting) for snapshot in world.suspensions] == list(case.waits)
     assert world.clock == case.lasts
 
@@ -150,3 +155,9 @@ def test_version_is_the_hash_of_the_workflow() -> None:
 def test_workflow_without_a_name_is_called_like_its_file() -> None:
     (program,) = compile_flow(sketch_004.V1, "flows/processOrder.flow").programs
     assert program.name == "processOrder"
+
+
+def test_page_of_differences_names_the_code_of_everything_refused() -> None:
+    named = set(re.findall(r"\bF\d{3}\b", DIFFERENCES.read_text(encoding="utf-8")))
+    assert named <= CODES.keys()
+    assert {case.problem[0] for case in REFUSED} - {"F020"} <= named, "an unknown variable is no difference from the sketch"

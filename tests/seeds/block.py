@@ -30,6 +30,7 @@ class Legal:
     result: Any = None
     failure: tuple[str, int] | None = None  # code, and line within the block
     started: tuple[tuple[str, Any], ...] = ()  # tasks with their inputs, in order
+    cancelled: tuple[tuple[int, int], ...] = ()  # children that are no longer wanted: first, last
     waits: tuple[str, ...] = ()  # what each suspension waits for
     lasts: float = 0  # seconds of the world's clock
     warnings: tuple[str, ...] = ()

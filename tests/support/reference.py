@@ -389,9 +389,8 @@ def _status(outcome: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    return (
-        str(value) if isinstance(value, int | str) and not isinstance(value, bool) else {None: "null", True: "true", False: "false"}[value]
-    )
+    words = {None: "null", True: "true", False: "false"}
+    return words[value] if value is None or isinstance(value, bool) else str(value)
 
 
 def _sum(items: list[Any]) -> Any:
@@ -406,8 +405,8 @@ def _unique(items: list[Any]) -> list[Any]:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "len": len, "sum": _sum, "min": min, "max": max, "abs": lambda x: _fits(abs(x)), "floor": math.floor, "ceil": math.ceil,
-    "round": lambda x: math.floor(Fraction(x) + Fraction(1, 2)), "str": _shown, "upper": str.upper, "lower": str.lower,
+    "len": len, "sum": _sum, "min": min, "max": max, "abs": lambda x: _fits(abs(x)), "floor": lambda x: _fits(math.floor(x)),
+    "round": lambda x: _fits(math.floor(Fraction(x) + Fraction(1, 2))), "str": _shown, "upper": str.upper, "lower": str.lower,
     "trim": str.strip, "join": lambda items, mark: mark.join(map(_shown, items)), "split": lambda text, mark: text.split(mark),
     "replace": str.replace, "starts_with": str.startswith, "slice": lambda x, start, end: x[start:end], "sort": sorted,
     "reverse": lambda x: x[::-1], "unique": _unique, "range": lambda *args: list(range(*args)), "keys": list,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rhythm.cli.programs import add_arguments, choose, compile_file
-from rhythm.ir.graph import as_mermaid, as_text, graph
+from rhythm.ir.drawing import as_mermaid, as_text
+from rhythm.ir.graph import graph
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

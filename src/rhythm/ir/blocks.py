@@ -5,6 +5,8 @@ For drawing only. Code that was never in blocks (another front end's jumps) give
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from rhythm.ir import instructions as ir
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -28,48 +30,44 @@ class Blocks:
 
     def __init__(self, program: Program) -> None:
         self.code = program.code
-        self.seams: set[int] = set()
+        self.seams = {pc for pc in range(len(self.code)) if self._jumps(pc, pc + 1)}
         self.else_ifs: set[int] = set()
-        self.loops = {pc: Block("loop", pc + 1, exit) for pc in range(len(self.code)) if (exit := self._loop_exit(pc)) is not None}
-        self.all = list(self.loops.values())
+        self.all: list[Block] = []
+        self.loops: dict[int, Block] = {}  # by the instruction that decides on another round
+        self.loop_around: list[int | None] = [None] * len(self.code)  # the innermost one
+        for pc in range(len(self.code)):
+            self._add_loop(pc)
         for pc, instruction in enumerate(self.code):
             if isinstance(instruction, ir.JumpUnless) and pc not in self.loops and instruction.to > pc:
                 self._add_if(pc, instruction.to)
-        finallys = {handler.target: handler for handler in program.handlers if handler.kind == "finally"}
-        for handler in program.handlers:
-            if handler.kind == "catch":
-                self._add_catch(handler, finallys)
-        for handler in finallys.values():  # those left are of a `try` without `catch`
-            self._add_try(handler.first, handler.last, handler.target)
-        self._add_finallys(program.handlers)
+        self._add_handlers(program.handlers)
+        self.depths = self._depths()
 
     def beginning_at(self, pc: int) -> list[Block]:
         """Outermost first."""
-        return sorted((block for block in self.all if block.first == pc), key=lambda block: -block.last)
+        return self._by_first.get(pc, [])
 
-    def depth(self, pc: int) -> int:
-        """How many blocks the instruction stands in, not counting those that it begins."""
-        return sum(block.first < pc < block.last for block in self.all)
-
-    def loop_around(self, pc: int) -> tuple[int, Block] | None:
-        """The innermost loop, by the instruction that decides on another round."""
-        around = [(head, block) for head, block in self.loops.items() if block.holds(pc)]
-        return max(around, key=lambda loop: loop[0], default=None)
-
-    def _loop_exit(self, pc: int) -> int | None:
-        match self.code[pc]:
-            case ir.Next(exit=exit) | ir.Take(exit=exit):
-                pass
-            case ir.JumpUnless(to=exit) if self._jumps(exit - 1, pc):
-                pass
-            case _:
-                return None
-        self.seams.add(exit - 1)
-        return exit if exit > pc else None
+    def _depths(self) -> list[int]:
+        """How many blocks each instruction stands in, not counting those that it begins."""
+        self._by_first: dict[int, list[Block]] = {}
+        changes = [0] * (len(self.code) + 2)
+        for block in sorted(self.all, key=lambda block: -block.last):
+            self._by_first.setdefault(block.first, []).append(block)
+            changes[block.first + 1] += 1
+            changes[max(block.last, block.first + 1)] -= 1
+        return list(accumulate(changes))
 
     def _jumps(self, pc: int, to: int) -> bool:
         instruction = self.code[pc]
         return isinstance(instruction, ir.Jump) and instruction.to == to
+
+    def _add_loop(self, pc: int) -> None:
+        match self.code[pc]:
+            case ir.Next(exit=exit) | ir.Take(exit=exit) | ir.JumpUnless(to=exit) if exit > pc and self._jumps(exit - 1, pc):
+                self.loops[pc] = Block("loop", pc + 1, exit)
+                self.loop_around[pc + 1 : exit] = [pc] * (exit - pc - 1)
+                self.all.append(self.loops[pc])
+                self.seams.add(exit - 1)
 
     def _add_if(self, pc: int, otherwise: int) -> None:
         self.all.append(Block("yes", pc + 1, otherwise))
@@ -85,29 +83,30 @@ class Blocks:
 
     def _end_of_if(self, pc: int, otherwise: int) -> int:
         """Where the yes part jumps over an `else`; a `break` at its end is no such jump."""
-        loop = self.loop_around(pc)
+        loop = self.loop_around[pc]
         match self.code[otherwise - 1]:
-            case ir.Jump(end) if end > otherwise and not (loop and end >= loop[1].last):
+            case ir.Jump(end) if end > otherwise and (loop is None or end < self.loops[loop].last):
                 return end
         return otherwise
 
-    def _add_catch(self, handler: ir.Handler, finallys: dict[int, ir.Handler]) -> None:
-        self._add_try(handler.first, handler.last, handler.target)
+    def _add_handlers(self, handlers: tuple[ir.Handler, ...]) -> None:
+        ends = {instruction.state: pc for pc, instruction in enumerate(self.code) if isinstance(instruction, ir.EndFinally)}
+        caught = {self._add_catch(handler) for handler in handlers if handler.kind == "catch"}
+        for handler in handlers:
+            if handler.kind == "finally":
+                self.all.append(Block("finally", handler.target, ends.get(handler.into, handler.target) + 1))
+                if handler.target not in caught:
+                    self.all.append(Block("try", handler.first, handler.last, fails_to=handler.target))
+
+    def _add_catch(self, handler: ir.Handler) -> int | None:
+        """The blocks of a `try` with `catch`; where its `finally` begins, if it has one."""
+        self.all.append(Block("try", handler.first, handler.last, fails_to=handler.target))
         last, cleanup = handler.target + 1, None
         match self.code[handler.last] if handler.last < len(self.code) else None:
             case ir.Jump(end):
-                last = end
-                self.seams |= {handler.last, end - 1}
+                last = max(last, end)
+                self.seams.add(handler.last)
             case ir.Pend(block=block):
-                last = cleanup = block
-                finallys.pop(block, None)
+                last, cleanup = max(last, block), block
         self.all.append(Block("catch", handler.target, last, handler.into, cleanup))
-
-    def _add_try(self, first: int, last: int, fails_to: int) -> None:
-        self.all.append(Block("try", first, last, "", fails_to))
-
-    def _add_finallys(self, handlers: tuple[ir.Handler, ...]) -> None:
-        for handler in handlers:
-            if handler.kind == "finally":
-                ends = [pc for pc, instruction in enumerate(self.code) if instruction == ir.EndFinally(handler.into, instruction.at)]  # type: ignore[attr-defined]
-                self.all.append(Block("finally", handler.target, max(ends, default=handler.target) + 1))
+        return cleanup

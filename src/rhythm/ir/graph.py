@@ -1,51 +1,40 @@
 """The flow of a program as a graph for people: what it waits for, decides, repeats, catches and ends with.
 
-`graph` keeps the instructions that a reader would draw and follows the others (sets, jumps, the bookkeeping of `finally`) to
-where they lead; `as_text` and `as_mermaid` draw the result. It knows instructions only, so it serves every front end.
+`graph` keeps the instructions that a reader would draw and follows the others (sets, the jumps between blocks, the bookkeeping
+of `finally`) to where they lead. It knows instructions only, so it serves every front end; `drawing` makes text of the result.
 
-Two liberties for the reader's sake. A `return` that has `finally` blocks to pass is drawn before them, as it is written. And
-since nearly everything can fail, `error` edges leave operations and throws only; other instructions of a `try` get one where
-nothing else would lead to its handler.
+Two liberties for the reader's sake. Since nearly everything can fail, the `error` edges are those of a `try` as a whole and of
+`throw`. And a `return`, `break` or `continue` that has `finally` blocks to pass is drawn before them, as it is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from rhythm.ir import instructions as ir
+from rhythm.ir.blocks import Block, Blocks
+from rhythm.ir.labels import Item, Labels, branches_in
 from rhythm.ir.program import Program
 from rhythm.record import Record
 
-WIDTH = 72  # of a label
-ARROWS_AT = 44  # the column at which arrows stand in the outline, where the label leaves room
-
 _DRAWN = (ir.Await, ir.Start, ir.Gather, ir.Take, ir.Emit, ir.Return, ir.Throw, ir.JumpUnless, ir.Next)
-_FAILING = (ir.Await, ir.Start, ir.Gather, ir.Take, ir.Throw)
-_NEVER_FAILING = (ir.Jump, ir.Pend)
-
-
-class Item(Record):
-    """One operation of a group; a group within a group has items of its own."""
-
-    label: str
-    items: tuple[Item, ...] = ()
+_HEADINGS = ("try", "catch", "finally")
 
 
 class Node(Record):
-    """An instruction that a reader would draw, or the place where an execution, a branch or a handler begins."""
+    """An instruction that a reader would draw, or the place where an execution, a branch, a `try` or a handler begins."""
 
-    pc: int
-    kind: str  # start task workflow sleep signal event approval wait group branch decision loop emit return throw catch finally
+    kind: str  # start task workflow wait group decision loop emit return throw jump try catch finally branch
     label: str
-    line: int
+    line: int = 0  # in the source; 0 for what has no place of its own
     depth: int = 0  # how many blocks it stands in
+    opens_else: bool = False
     items: tuple[Item, ...] = ()
-    branch: int | None = None  # the branch that it belongs to
-    starts: tuple[int, ...] = ()  # the nodes at which the branches that it starts begin
 
 
 class Edge(Record):
-    """From node to node, by number. `label` is next, yes, no, each, done or error."""
+    """From node to node, by number. `label` is next, yes, no, each, done, error or branch."""
 
     source: int
     target: int
@@ -67,183 +56,160 @@ def graph(program: Program) -> Graph:
 
 class _Builder:
     def __init__(self, program: Program) -> None:
-        self.program = program
-        self.code = program.code
+        self.program, self.code = program, program.code
+        self.blocks = Blocks(program)
+        self.labels = Labels(program, self.blocks)
         self.flow = _Flow(program)
-        self.labels = _Labels(program)
         self.nodes: list[Node] = []
-        self.numbers: dict[tuple[int, str], int] = {}  # by instruction and whether the node is its own or what begins there
+        self.at: dict[int, list[tuple[int, Block | None]]] = {}  # nodes at an instruction: the blocks it begins, then itself
         self.edges: dict[Edge, None] = {}
-        self.passed: dict[int, list[int]] = {}  # nodes that lead over an instruction that is not drawn
 
     def graph(self) -> Graph:
-        self._body(0, None, 0)
-        for number, node in enumerate(self.nodes):
-            self._leave(number, node)
-        self._lead_to_handlers()
+        self._add_body(0, Node("start", self.program.name), 0)
+        for pc in list(self.at):
+            self._connect(pc)
         return Graph(self.program.name, tuple(self.nodes), tuple(self.edges))
 
-    # nodes
-
-    def _body(self, entry: int, branch: int | None, depth: int) -> None:
+    def _add_body(self, entry: int, heading: Node, depth: int) -> None:
         """The nodes of the main body or of a branch, and of the branches started in it."""
-        name = f"start {self.program.name}" if branch is None else f"branch {branch}"
-        self._add((entry, "start"), Node(entry, "start", name, self._line(entry), depth, (), branch))
-        depth += branch is not None
-        for pc in sorted(self.flow.reachable(entry)):
-            inside = depth + self.flow.depth(pc)
-            if pc in self.flow.handlers and (pc, "handler") not in self.numbers:
-                handler = self.flow.handlers[pc]
-                self._add((pc, "handler"), Node(pc, handler.kind, _handler(handler), self._line(pc), inside - 1, (), branch))
-            if isinstance(self.code[pc], _DRAWN) and (pc, "code") not in self.numbers:
-                self._instruction(pc, branch, inside)
+        self._add(entry, heading, Block("body", 0, len(self.code)))
+        opens_else = 0  # where the `else` ends that the next node is the first of
+        for pc in sorted(self.flow.reach(entry)):
+            inside = depth + 1 + self.blocks.depths[pc]
+            for block in self.blocks.beginning_at(pc):
+                if block.kind == "else":
+                    opens_else = block.last
+                elif block.kind in _HEADINGS:
+                    label = f"catch ({block.name})" if block.name and block.name[0] != "$" else block.kind
+                    self._add(pc, Node(block.kind, label, 0, inside, opens_else > pc), block)
+                    opens_else = 0
+                inside += 1
+            if isinstance(self.code[pc], _DRAWN) or (isinstance(self.code[pc], ir.Jump) and pc not in self.blocks.seams):
+                self._add_instruction(pc, inside, opens_else > pc)
+                opens_else = 0
 
-    def _instruction(self, pc: int, branch: int | None, depth: int) -> None:
+    def _add_instruction(self, pc: int, depth: int, opens_else: bool) -> None:
         kind, label, items = self.labels.of(pc)
-        number = self._add((pc, "code"), Node(pc, kind, label, self._line(pc), depth, items, branch))
-        starts = []
-        for started in _branches(self.code[pc]):
-            entry = self.program.branches[started]
-            if (entry, "start") not in self.numbers:
-                self._body(entry, started, depth + 1)
-            starts.append(self.numbers[entry, "start"])
-        self.nodes[number] = self.nodes[number].replace(starts=tuple(starts))
+        number = self._add(pc, Node(kind, label, self._line(self.code[pc]), depth, opens_else, items), None)
+        for branch in branches_in(self.code[pc]):
+            entry = self.program.branches[branch.entry]
+            if entry not in self.at:
+                self._add_body(entry, Node("branch", f"branch {branch.entry + 1}", self._line(branch), depth + 1), depth + 1)
+            self._edge(number, self.at[entry][0][0], "branch")
 
-    def _add(self, key: tuple[int, str], node: Node) -> int:
-        self.numbers[key] = len(self.nodes)
+    def _add(self, pc: int, node: Node, block: Block | None) -> int:
+        self.at.setdefault(pc, []).append((len(self.nodes), block))
         self.nodes.append(node)
-        return self.numbers[key]
+        return len(self.nodes) - 1
 
-    def _line(self, pc: int) -> int:
-        return self.program.position(getattr(self.code[pc], "at", 0))[0]
+    def _line(self, place: object) -> int:
+        return self.program.position(getattr(place, "at", 0))[0]
 
-    # edges
+    def _edge(self, source: int, target: int, label: str) -> None:
+        self.edges[Edge(source, target, label)] = None
 
-    def _leave(self, number: int, node: Node) -> None:
-        """The edges that go out from a node."""
-        if node.kind in ("start", "catch", "finally"):
-            return self._lead(number, "next", node.pc, from_head=True)
-        instruction = self.code[node.pc]
-        if isinstance(instruction, _FAILING):
-            self._fail(number, node.pc)
-        for label, pc in self.flow.ways(node.pc):
-            self._lead(number, label, pc)
+    def _connect(self, pc: int) -> None:
+        """The edges that leave the nodes at an instruction."""
+        here = self.at[pc]
+        for (number, _), (following, _) in pairwise(here):
+            self._edge(number, following, "next")
+        last, block = here[-1]
+        for label, to in self.flow.ways(pc):
+            self._lead(last, "next" if block else label, pc, to)
+        for number, block in here:
+            if block and block.fails_to is not None:
+                self._fail(number, [block.fails_to])
+            elif block is None and isinstance(self.code[pc], ir.Throw):
+                self._fail(number, self.flow.fails_to[pc])
 
-    def _lead(self, source: int, label: str, pc: int, from_head: bool = False) -> None:
-        """An edge to whatever is drawn at or after the instruction."""
-        ahead, seen = [pc], set()
+    def _lead(self, source: int, label: str, came_from: int, pc: int) -> None:
+        """Edges to whatever is drawn at or after the instruction."""
+        ahead, seen = [(came_from, pc)], set()
         while ahead:
-            at = ahead.pop(0)
-            target = None if from_head and at == pc else self.numbers.get((at, "handler"))
-            if target is None:
-                target = self.numbers.get((at, "code"))
+            step = came_from, pc = ahead.pop()
+            # a jump back to the first instruction of a block, from inside, does not begin the block again
+            entered = (number for number, block in self.at.get(pc, ()) if block is None or not block.holds(came_from))
+            target = next(entered, None)
             if target is not None:
-                self.edges[Edge(source, target, label)] = None
-            elif at not in seen:
-                seen.add(at)
-                self.passed.setdefault(at, []).append(source)
-                ahead += [to for _, to in self.flow.ways(at)]
-                if isinstance(self.code[at], ir.EndFinally):
-                    self._fail(source, at)
+                self._edge(source, target, label)
+            elif step not in seen:
+                seen.add(step)
+                ahead += [(pc, to) for _, to in self.flow.ways(pc)]
 
-    def _fail(self, source: int, pc: int) -> None:
-        for handler in self.flow.handlers_of(pc)[:1]:
-            self.edges[Edge(source, self.numbers[handler.target, "handler"], "error")] = None
-
-    def _lead_to_handlers(self) -> None:
-        """Error edges to handlers that no operation leads to, from whatever else is in their range."""
-        reached = {edge.target for edge in self.edges}
-        for pc in range(len(self.code)):
-            for handler in self.flow.handlers_of(pc):
-                target = self.numbers.get((handler.target, "handler"))
-                if target is not None and target not in reached:
-                    sources = [self.numbers[pc, "code"]] if (pc, "code") in self.numbers else self.passed.get(pc, [])
-                    self.edges.update({Edge(source, target, "error"): None for source in sources})
+    def _fail(self, source: int, targets: list[int]) -> None:
+        for number, block in self.at.get(targets[0], ()) if targets else ():
+            if block and block.kind in ("catch", "finally"):
+                self._edge(source, number, "error")
 
 
 class _Flow:
-    """Where instructions lead, which of them can be reached, and how deep in blocks they stand."""
+    """Where instructions lead when nothing fails.
+
+    A *departure* is a `return` or jump behind the Pends of the `finally` blocks that it has to pass, which all stand together.
+    """
 
     def __init__(self, program: Program) -> None:
-        self.program = program
         self.code = program.code
-        self.handlers = {handler.target: handler for handler in reversed(program.handlers)}
-        self.pending: dict[str, list[int]] = {}  # where the `finally` of a state may go on
-        self.returns: dict[int, int] = {}  # the first Pend on the way of a `return` -> that Return
-        self.first_pend: dict[int, int] = {}  # and back
+        self.fails_to: list[list[int]] = [[] for _ in self.code]  # handlers, the innermost first
+        for handler in program.handlers:
+            for pc in range(handler.first, handler.last):
+                self.fails_to[pc].append(handler.target)
+        self.pending: dict[str, list[int]] = {}  # Pends that may run, by their state
+        self.departures: dict[int, int] = {}  # from the first Pend
+        self.pends: dict[int, int] = {}  # and back to it
         for pc, instruction in enumerate(self.code):
-            if isinstance(instruction, ir.Return):
-                self._note_return(pc)
-            elif isinstance(instruction, ir.Pend):
-                self.pending.setdefault(instruction.state, []).append(pc)
-        self.blocks = list(self._blocks())
+            first = pc
+            while first and isinstance(before := self.code[first - 1], ir.Pend) and before.to == first:
+                first -= 1
+            if first < pc and isinstance(instruction, ir.Return | ir.Jump):
+                self.departures[first], self.pends[pc] = pc, first
 
-    def _note_return(self, pc: int) -> None:
-        first = pc
-        while first and isinstance(before := self.code[first - 1], ir.Pend) and before.to == first:
-            first -= 1
-        if first < pc:
-            self.returns[first] = pc
-            self.first_pend[pc] = first
-
-    def ways(self, pc: int) -> list[tuple[str, int]]:
-        """Where an instruction leads when nothing fails."""
-        instruction = self.code[pc]
-        match instruction:
-            case ir.Jump(to):
-                return [("next", to)]
-            case ir.JumpUnless(condition, to):
-                yes, no = ("each", "done") if self.is_loop(pc) else ("yes", "no")
-                return [(yes, pc + 1)] if condition == ir.Const(True) else [(yes, pc + 1), (no, to)]
-            case ir.Next(_, _, exit) | ir.Take(_, _, exit):
-                return [("each", pc + 1), ("done", exit)]
-            case ir.Pend(_, _, block):
-                return [("next", self.returns.get(pc, block))]
-            case ir.Return():
-                first = self.code[self.first_pend[pc]] if pc in self.first_pend else None
-                return [("next", first.block)] if isinstance(first, ir.Pend) else []
-            case ir.EndFinally(state):
-                return [("next", to) for to in self._continued(state)]
-            case ir.Throw():
-                return []
-        return [("next", pc + 1)]
-
-    def _continued(self, state: str) -> Iterator[int]:
-        for pc in self.pending.get(state, []):
-            pend = self.code[pc]
-            if isinstance(pend, ir.Pend) and pc in self.reached and pend.to not in self.first_pend:
-                yield pend.to
-
-    reached: set[int] = set()
-
-    def is_loop(self, pc: int) -> bool:
-        """Whether the condition is that of a `while`: the code it guards comes back to it."""
-        instruction = self.code[pc]
-        assert isinstance(instruction, ir.JumpUnless)
-        return any(isinstance(inner, ir.Jump) and inner.to == pc for inner in self.code[pc + 1 : instruction.to])
-
-    def handlers_of(self, pc: int) -> list[ir.Handler]:
-        """What a failure there goes to first: the handler of what can be caught, then that of what only `finally` sees."""
-        if isinstance(self.code[pc], _NEVER_FAILING):
-            return []
-        covering = [handler for handler in self.program.handlers if handler.first <= pc < handler.last]
-        return covering[:1] + [handler for handler in covering[1:] if handler.kind == "finally"][:1]
-
-    def reachable(self, entry: int) -> set[int]:
-        """The instructions that can run when an execution begins at the entry."""
-        self.reached = set()
-        while True:  # again as long as a `finally` block turns out to have more ways on
-            before = len(self.reached)
-            self._spread(entry)
-            if len(self.reached) == before:
-                return self.reached
-
-    def _spread(self, entry: int) -> None:
-        ahead, seen = [entry], set()
+    def reach(self, entry: int) -> set[int]:
+        """The instructions that may run when an execution begins at the entry."""
+        reached: set[int] = set()
+        ahead = [entry]
         while ahead:
             pc = ahead.pop()
-            if pc not in seen:
-                seen.add(pc)
-                ahead += [to for _, to in self.ways(pc)]
-                ahead += [handler.target for handler in self.handlers_of(pc)]
-        self.reached = seen
+            if pc in reached:
+                continue
+            reached.add(pc)
+            ahead += self.fails_to[pc]
+            instruction = self.code[pc]
+            if isinstance(instruction, ir.Pend):  # leads to both of its ends; where EndFinally leads follows from that
+                self.pending.setdefault(instruction.state, []).append(pc)
+                ahead += [instruction.block, instruction.to]
+            else:
+                ahead += [to for _, to in self._plain_ways(pc)]
+        return reached
+
+    def ways(self, pc: int) -> list[tuple[str, int]]:
+        """Where an instruction leads, with departures before the `finally` blocks they pass."""
+        instruction = self.code[pc]
+        if pc in self.pends:
+            instruction = self.code[self.pends[pc]]
+        elif pc in self.departures:
+            return [("next", self.departures[pc])]
+        if isinstance(instruction, ir.Pend):
+            return [("next", instruction.block)]
+        if isinstance(instruction, ir.EndFinally):
+            return [("next", to) for to in self._after_finally(instruction.state)]
+        return self._plain_ways(pc)
+
+    def _after_finally(self, state: str) -> Iterator[int]:
+        for pc in sorted(self.pending.get(state, ())):
+            to = getattr(self.code[pc], "to", pc)
+            yield from [beyond for _, beyond in self._plain_ways(to)] if to in self.pends else [to]
+
+    def _plain_ways(self, pc: int) -> list[tuple[str, int]]:
+        match self.code[pc]:
+            case ir.Jump(to):
+                return [("next", to)]
+            case ir.JumpUnless(ir.Const(True)):
+                return [("yes", pc + 1)]
+            case ir.JumpUnless(_, to):
+                return [("yes", pc + 1), ("no", to)]
+            case ir.Next(exit=exit) | ir.Take(exit=exit):
+                return [("each", pc + 1), ("done", exit)]
+            case ir.Return() | ir.Throw() | ir.EndFinally():
+                return []
+        return [("next", pc + 1)]

@@ -102,7 +102,7 @@ def show(node: Any) -> str:
         case ir.ObjectOf(entries) | ir.OperandObject(entries):
             return "{ " + ", ".join(_entry(key, value) for key, value in entries) + " }" if entries else "{}"
         case ir.Template(parts):
-            return "`" + "".join(str(p.value) if isinstance(p, ir.Const) else f"${{{show(p)}}}" for p in parts) + "`"
+            return "`" + "".join(_literal(p.value) if isinstance(p, ir.Const) else f"${{{show(p)}}}" for p in parts) + "`"
         case ir.Call(name, args) | ir.Operation(name, args):
             return f"{name}({_commas(args)})"
         case ir.Comprehension(element, names, source, condition):
@@ -119,6 +119,12 @@ def _entry(key: str | None, value: Any) -> str:
     if key is None or (isinstance(value, ir.Local) and value.name == key):
         return show(value)
     return f"{key if key.isidentifier() else json.dumps(key, ensure_ascii=False)}: {show(value)}"
+
+
+def _literal(value: Any) -> str:
+    """A constant part of a template, on one line."""
+    text = json.dumps(value, ensure_ascii=False)[1:-1] if isinstance(value, str) else json.dumps(value)
+    return text.replace('\\"', '"').replace("`", "\\`").replace("${", "\\${")
 
 
 def _tight(node: Any) -> str:

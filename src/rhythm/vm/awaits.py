@@ -115,7 +115,7 @@ def _options(op: str, value: Any) -> dict[str, Any]:
 
 def _name(op: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise Fault("InvalidArgument", f"`{op}` needs a name, not {kind(value)}")
+        raise Fault("InvalidArgument", f"`{op}` needs a name, not {kind(value) if value != '' else 'an empty text'}")
     return value
 
 
@@ -437,8 +437,18 @@ def _resolve_need(
         return None
     errors = [error_of(outcome) for outcome in ended if outcome is not None and outcome.status != "completed"]
     last = max((outcome.ended_at for outcome in ended if outcome is not None), default=0.0)
-    what = "nothing to wait for" if not ended else "all of them failed" if not good else f"only {len(good)} of the {need} needed succeeded"
-    return Outcome("failed", {"code": "AllFailed", "message": f"`{plan['op']}`: {what}", "data": {"errors": errors}}, last)
+    message = f"`{plan['op']}`: {_why_unmet(need, len(errors), len(ended))}"
+    return Outcome("failed", {"code": "AllFailed", "message": message, "data": {"errors": errors}}, last)
+
+
+def _why_unmet(need: int, failed: int, count: int) -> str:
+    if not count:
+        return "nothing to wait for"
+    if failed == count:
+        return "all of them failed"
+    if need > count:
+        return f"{need} are needed, and there are only {count}"
+    return f"{failed} of {count} failed, and {need} are needed"
 
 
 def _resolve_race(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:

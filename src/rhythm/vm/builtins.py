@@ -349,9 +349,19 @@ def _parse_json(m: Machine, x: Any) -> Any:
     except (ValueError, RecursionError) as problem:
         raise Fault("InvalidArgument", f"not JSON: {str(problem)[:200]}") from None
     weigh(value, m.limits.text_bytes, "the value", m.limits.depth)
+    if text.count(",") >= m.limits.entries:
+        _check_every_size(m, value)
     if "\\u" in text and (problem := json_problem(value)):
         raise Fault("InvalidArgument", f"not JSON that can be stored: {problem}")
     return value
+
+
+def _check_every_size(m: Machine, value: Any) -> None:
+    level = [value]
+    while level := [item for item in level if type(item) in (list, dict)]:
+        for item in level:
+            check_entries(len(item), m.limits)
+        level = [inner for item in level for inner in (item.values() if type(item) is dict else item)]
 
 
 def _no_constant(name: str) -> Any:

@@ -254,12 +254,13 @@ class ExpressionCompiler:
         return build
 
     def binder(self, node: ir.Comprehension) -> Callable[[Frame], Iterator[None]]:
-        """Sets the comprehension's names in the frame for each element in turn, and removes them at the end."""
+        """Sets the comprehension's names in the frame for each element in turn, and puts back at the end what was there before."""
         source, names, at = self.compile(node.source), node.names, node.at
 
         def bind(frame: Frame) -> Iterator[None]:
             elements = placed(at, elements_of, source(frame), len(names))
             charge = frame["$m"].charge
+            before = {name: frame[name] for name in names if name in frame}  # `_` may stand for something outside too
             try:
                 for value in elements:
                     charge(1)
@@ -271,6 +272,7 @@ class ExpressionCompiler:
             finally:
                 for name in names:
                     frame.pop(name, None)
+                frame.update(before)
 
         return bind
 

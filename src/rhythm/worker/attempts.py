@@ -168,9 +168,9 @@ def _ended(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     return Ended(value)
 
 
-def brief(value: Any) -> str:
+def brief(value: Any, width: int = 44) -> str:
     """A value on one line, cut to a width."""
-    return _cut(json.dumps(value, ensure_ascii=False))
+    return _cut(json.dumps(value, ensure_ascii=False), width)
 
 
 def called(name: str, inputs: Any) -> str:
@@ -179,7 +179,7 @@ def called(name: str, inputs: Any) -> str:
     return f"{name}({'' if inputs is None else _cut(args)})"
 
 
-def _cut(text: str, width: int = 60) -> str:
+def _cut(text: str, width: int = 44) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

@@ -16,6 +16,7 @@ class Execution:
 
     def __init__(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None, n: int) -> None:
         self.id, self.program, self.inputs, self.snapshot, self.parent, self.n = id, program, inputs, snapshot, parent, n
+        self.label = f"branch of {program.name}" if snapshot.statement_index else program.name
         self.outcomes: dict[int, Outcome] = {}
         self.signals: list[Signal] = []
         self.open: dict[int, Any] = {}  # the commands of children that have not ended

@@ -53,7 +53,7 @@ class InProcessRun:
     def _begin(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None = None, n: int = 0) -> Execution:
         execution = self.executions[id] = Execution(id, program, inputs, snapshot, parent, n)
         execution.started_at = self.clock.moment()
-        self._tell(execution, "start", program.name)
+        self._tell(execution, "start", execution.label)
         self._wake(execution)
         return execution
 
@@ -107,9 +107,9 @@ class InProcessRun:
 
     def _finish(self, e: Execution, status: str, value: Any) -> None:
         e.status, e.value = status, value
-        self._tell(e, status, e.program.name)
+        self._tell(e, status, e.label)
         if e.parent and status == "failed":
-            message = f"`{e.program.name}` failed: {value['message']}"
+            message = f"`{e.label}` failed: {value['message']}"
             value = {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
         if e.parent:
             self._end(e.parent, e.n, status, value)
@@ -158,7 +158,7 @@ class InProcessRun:
                 self.executions[to].signals.append(Signal(secrets.token_hex(8), name, payload, self.clock.now()))
                 self._wake(self.executions[to])
             case c.Log(message, fields):
-                self._tell(e, "log", f"{message} {brief(fields) if fields else ''}".rstrip())
+                self._tell(e, "log", f"{message} {brief(fields, 200) if fields else ''}".rstrip())
             case c.SetAttribute(name, value):
                 self._tell(e, "log", f"{name} = {value}")
             case c.Progress(fraction, message):

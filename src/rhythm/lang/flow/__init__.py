@@ -85,7 +85,7 @@ def _programs(source: Source, problems: Problems, known: Known, limits: Limits) 
 
 def _parse(source: Source, problems: Problems, limits: Limits) -> File:
     tokens = Lexer(source.text, problems, limits).run()
-    return Parser(tokens, problems, limits, PurePath(source.name).stem or "workflow").parse_file()
+    return Parser(source.text, tokens, problems, limits, PurePath(source.name).stem or "workflow").parse_file()
 
 
 def _too_deep(problems: Problems) -> None:

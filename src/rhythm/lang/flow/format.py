@@ -81,7 +81,7 @@ def _read(text: str, name: str, limits: Limits) -> tuple[list[Token], list[Comme
     problems = Problems(limits.diagnostics)
     lexer = Lexer(text, problems, limits)
     try:
-        parser = Parser(lexer.run(), problems, limits, name)
+        parser = Parser(text, lexer.run(), problems, limits, name)
         parser.parse_file()
     except TooManyProblems:
         pass

@@ -38,6 +38,7 @@ FOREIGN_OPERATORS = {
     "&&=": "write x = x && …", "||=": "write x = x || …", "??=": "write x = x ?? …", "<<=": "there are no bit operations",
     ">>=": "there are no bit operations", "#": "comments begin with `//`", "++": "write `+= 1`", "--": "write `-= 1`",
 }  # fmt: skip
+FOREIGN_SPELLINGS = {"===": "==", "!==": "!=", "and": "&&", "or": "||"}
 FOREIGN_STATEMENTS = {
     "var": ("let", "write `let`"),
     "switch": (None, "write if (…) { … } else if (…) { … } else { … }"),
@@ -84,7 +85,8 @@ class _Recover(Exception):
 
 
 class Parser:
-    def __init__(self, tokens: list[Token], problems: Problems, limits: Limits, name: str) -> None:
+    def __init__(self, text: str, tokens: list[Token], problems: Problems, limits: Limits, name: str) -> None:
+        self.text = text
         self.tokens = tokens
         self.problems = problems
         self.limits = limits
@@ -589,12 +591,11 @@ class Parser:
 
     def _at_operator(self) -> int:
         token = self._token
-        if token.kind == "punctuation" and token.value in ("===", "!=="):
-            plain = str(token.value)[:2]
-            self._report_token(
-                "F007", f"`{token.value}` is written `{plain}`", token, help=f"`{plain}` compares by content and never converts"
-            )
-            token.value = plain
+        if token.value in FOREIGN_SPELLINGS and (token.kind == "punctuation" or (token.kind == "name" and not token.line_start)):
+            plain = FOREIGN_SPELLINGS[str(token.value)]
+            help = f"`{plain}` compares by content and never converts" if token.kind == "punctuation" else ""
+            self._report_token("F007", f"`{token.value}` is written `{plain}`", token, help=help)
+            token.kind, token.value = "punctuation", plain
         if token.kind == "punctuation" or (token.kind == "keyword" and token.value == "in"):
             return PRECEDENCE.get(str(token.value), 0)
         return 0
@@ -700,6 +701,8 @@ class Parser:
             if dotted in ALIASES and not target.optional:
                 args = self._arguments()
                 return nodes.Call(target.start, self._last.end, ALIASES[dotted], args, target.end)
+        if isinstance(target, nodes.Member) and target.name in ("map", "filter") and self._refuse_transformation(target):
+            return Broken(target.start, self._last.end)
         args_start = self._token
         self._arguments()
         if isinstance(target, nodes.Member):
@@ -714,6 +717,22 @@ class Parser:
         elif not isinstance(target, Broken):
             self._report_token("F001", "only a function's name can be called", args_start, help="a list is indexed with [ ]")
         return Broken(target.start, self._last.end)
+
+    def _refuse_transformation(self, target: nodes.Member) -> bool:
+        """`xs.map(x => f)` and `xs.filter(x => c)` are reported with the comprehension that says the same."""
+        opening, closing = self.i, self.closer.get(self.i, self.i)
+        arrow = next((i for i in range(opening, min(opening + 5, closing)) if _is(self.tokens[i], "=>")), closing)
+        name = next((token for token in self.tokens[opening:arrow] if token.kind == "name"), None)
+        if name is None or arrow + 1 >= closing or _is(self.tokens[arrow + 1], "{"):
+            return False
+        x, xs, body = name.value, self._text(target.target), self.text[self.tokens[arrow + 1].start : self.tokens[closing - 1].end]
+        rewritten = f"[{body} for {x} in {xs}]" if target.name == "map" else f"[{x} for {x} in {xs} if {body}]"
+        self.problems.report(
+            "F008", "workflows have no function values: a function cannot be saved in a snapshot", name.start, self.tokens[arrow].end,
+            help=f"write a comprehension: {rewritten}",
+        )  # fmt: skip
+        self.i = closing + 1
+        return True
 
     def _arguments(self) -> tuple[Node, ...]:
         self._expect("(", "to open the arguments")
@@ -802,6 +821,8 @@ class Parser:
         following = self._token
         if _is(following, "=>"):
             self._lambda(token.start)
+        if token.value == "not" and not following.line_start and (following.kind == "name" or following.value in ("(", "true", "false", "null")):
+            self._fail("F007", "`not` is written `!`", token)
         if _is(following, "(") and not following.line_start:
             args = self._arguments()
             name = ALIASES.get(str(token.value), str(token.value))
@@ -811,8 +832,6 @@ class Parser:
             return nodes.BranchBlock(token.start, body.end, body)
         if token.value in ("new", "typeof", "delete", "void", "yield") and following.kind in ("name", "text") and not following.line_start:
             self._fail("F010", f"there is no `{token.value}` here", token, help="values are plain data: write { … } or [ … ]")
-        if token.value == "not" and following.kind in ("name", "punctuation") and not following.line_start and following.value in ("(",):
-            self._fail("F007", "`not` is written `!`", token)
         return nodes.Name(token.start, token.end, str(token.value))
 
     def _keyword(self) -> Node:
@@ -1012,7 +1031,9 @@ class Parser:
         return nodes.Name(token.start, token.end, str(token.value))
 
     def _text(self, node: Node) -> str:
-        return node.name if isinstance(node, nodes.Name) else "x"
+        """The node as it is written, if that is one line; else a stand-in."""
+        text = self.text[node.start : node.end]
+        return text if "\n" not in text else "x"
 
     # problems
 

@@ -80,6 +80,7 @@ class Resolver:
 
     def check(self, workflow: nodes.Workflow) -> dict[str, Any]:
         """Reports what is wrong with the workflow; returns the options its annotations set."""
+        self.repeated: Node | None = None  # the condition of the `while` whose head is being checked
         self.script = workflow.script
         self.scopes: list[dict[str, Variable]] = [{}]
         self.ended: dict[str, Variable] = {}
@@ -237,7 +238,9 @@ class Resolver:
             self._block(node.otherwise)
 
     def _while(self, node: nodes.While) -> None:
+        self.repeated = node.condition
         self._expression(node.condition, "a condition")
+        self.repeated = None
         self._loop(node.body, ())
 
     def _for(self, node: nodes.For) -> None:
@@ -484,7 +487,7 @@ class Resolver:
             node.start,
             node.start + 5,
             "here",
-            ("await it first, on a line of its own:", f"let {name} = {self._text(node)}", self._rewritten(node, name)),
+            self._hoisted(node, f"let {name} = {self._text(node)}", name),
         )
         self._awaited(node.value)
 
@@ -498,7 +501,7 @@ class Resolver:
             node.start,
             end,
             "here",
-            ("await it first, on a line of its own:", line, self._rewritten(node, name)),
+            self._hoisted(node, line, name),
         )
         if not isinstance(node, nodes.Call) or node.name != "completed":
             self._operation(node)
@@ -560,7 +563,7 @@ class Resolver:
                 known = f"`{node.name}` knows {', '.join(sorted(signature.options))}"
                 self._report("F025", f"`{node.name}` has no option `{entry.key}`", entry, help=f"did you mean `{near}`?" if near else known)
             elif problem := _option_problem(entry):
-                self._report("F026", f"`{entry.key}` {problem}", entry.value)
+                self._report("F026", problem, entry.value)
 
     def _check_literals(self, node: nodes.Call) -> None:
         """Arguments that are written out and cannot work."""
@@ -755,6 +758,14 @@ class Resolver:
             name, number = f"{base}{number}", number + 1
         return name
 
+    def _hoisted(self, node: Node, line: str, name: str) -> tuple[str, ...]:
+        """How to write what awaits inside an expression: the await on a line of its own, which in the head of a loop is inside it."""
+        if self.repeated is None:
+            return "await it first, on a line of its own:", line, self._rewritten(node, name)
+        text = self.source.text
+        condition = " ".join(f"{text[self.repeated.start : node.start]}{name}{text[node.end : self.repeated.end]}".split())
+        return "await it in the loop:", "while (true) {", f"  {line}", f"  if (!({condition})) {{ break }}", "  …"
+
     def _rewritten(self, node: Node, name: str) -> str:
         """The line of the node with the name in its place."""
         number, column = self.source.position(node.start)
@@ -832,7 +843,7 @@ def _option_problem(entry: nodes.Entry) -> str:
     """What is wrong with an option that is written out; empty if nothing, or if it is computed."""
     kind = OPTION_TYPES.get(entry.key)
     if kind == "object":
-        return "is an object" if isinstance(entry.value, nodes.Literal | nodes.ListLiteral | nodes.Template) else ""
+        return f"`{entry.key}` is an object" if isinstance(entry.value, nodes.Literal | nodes.ListLiteral | nodes.Template) else ""
     if not isinstance(entry.value, nodes.Literal) or kind is None:
         return ""
     value = entry.value.value
@@ -841,17 +852,17 @@ def _option_problem(entry: nodes.Entry) -> str:
         try:
             duration_s(value)
         except ValueError as problem:
-            return f"is a duration: {problem}"
+            return f"`{entry.key}`: {problem}"
         return ""
     checks = {
         "count": (whole and 0 <= value <= INT_MAX, "is a whole number, 0 or more"),
         "positive": (whole and value > 0, "is a whole number, 1 or more"),
         "integer": (whole, "is a whole number"),
-        "text": (isinstance(value, str) and value != "", "is text"),
+        "text": (isinstance(value, str) and value != "", "is text, and not empty"),
         "bool": (isinstance(value, bool), "is true or false"),
     }  # fmt: skip
     fits, says = checks[kind]
-    return "" if fits else says
+    return "" if fits else f"`{entry.key}` {says}"
 
 
 def _constant(node: Node) -> Any:

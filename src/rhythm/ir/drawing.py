@@ -1,0 +1,71 @@
+"""A graph as text: an outline for the terminal, or a Mermaid flow chart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rhythm.ir.graph import Graph, Node
+from rhythm.ir.labels import Item
+
+_MARKS = {
+    "task": "●", "workflow": "◉", "wait": "◔", "group": "∥", "decision": "◇", "loop": "↻", "emit": "»", "return": "■", "throw": "✗",
+    "jump": "↪", "try": "┄", "catch": "┄", "finally": "┄", "branch": "┬",
+}  # fmt: skip
+_LEAVING = ("return", "throw", "jump")  # nodes that do not go on below themselves: the outline says where they go
+
+_SHAPES = {  # the brackets that Mermaid puts round a label
+    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "branch": ("([", "])"), "workflow": ("[[", "]]"),
+    "wait": ("[/", "/]"), "decision": ("{", "}"), "loop": ("{{", "}}"), "group": ("[[", "]]"), "emit": (">", "]"), "task": ("[", "]"),
+    "jump": ("(", ")"), "try": ("(", ")"), "catch": ("(", ")"), "finally": ("(", ")"),
+}  # fmt: skip
+_ARROWS = {"next": "-->", "error": "-. error .->", "branch": "-. starts .->"}
+_SPECIAL = re.compile(r"[^\w\s.,:=+*/?!()'$%…├└│─-]")
+
+
+def as_text(graph: Graph) -> str:
+    """An outline: one line for each node, with its line of the source, indented as its block is."""
+    lines = [graph.name]
+    for number, node in enumerate(graph.nodes[1:], 1):
+        if node.opens_else:
+            lines.append(_line(0, node.depth - 1, "else"))
+        lines.append(_line(node.line, node.depth, f"{_MARKS[node.kind]} {node.label}{_gone_to(graph, number)}"))
+        lines += [_line(0, node.depth, f"  {row}") for row in _tree(node.items)]
+    return "\n".join(lines)
+
+
+def _line(line: int, depth: int, text: str) -> str:
+    return f"{line or '':>5}  {'   ' * (depth - 1)}{text}"
+
+
+def _gone_to(graph: Graph, number: int) -> str:
+    if graph.nodes[number].kind not in _LEAVING:
+        return ""
+    targets = [graph.nodes[edge.target] for edge in graph.edges if edge.source == number and edge.label != "yes"]
+    return "".join(f"  ⟶ {f'line {target.line}' if target.line else target.label}" for target in targets)
+
+
+def _tree(items: tuple[Item, ...]) -> Iterator[str]:
+    for i, item in enumerate(items):
+        last = i == len(items) - 1
+        yield f"{'└' if last else '├'}─ {item.label}"
+        yield from (f"{' ' if last else '│'}  {row}" for row in _tree(item.items))
+
+
+def as_mermaid(graph: Graph) -> str:
+    """A flow chart for Markdown and the like."""
+    lines = ["flowchart TD"]
+    for i, node in enumerate(graph.nodes):
+        left, right = _SHAPES[node.kind]
+        lines.append(f'  n{i}{left}"{_box(node)}"{right}')
+    arrows = [f"  n{edge.source} {_ARROWS.get(edge.label, f'-- {edge.label} -->')} n{edge.target}" for edge in graph.edges]
+    return "\n".join(lines + arrows)
+
+
+def _box(node: Node) -> str:
+    return "<br/>".join(_escaped(row) for row in (node.label.removeprefix("else "), *_tree(node.items)))
+
+
+def _escaped(text: str) -> str:
+    """Mermaid's own entities for whatever means something to it or to HTML; spaces that must not be folded."""
+    return _SPECIAL.sub(lambda found: f"#{ord(found[0])};", text).replace("  ", "\u00a0\u00a0")

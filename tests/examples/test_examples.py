@@ -1,0 +1,72 @@
+"""Every example runs: the commands of examples/README.md are the test cases."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+COMMANDS = re.findall(r"^\$ rhythm (.*)$", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+RESULTS: dict[str, Any] = {
+    'items:=["tea", "cup"]': {"total": 18.45, "parcel": "parcel of 2 to Lisbon", "signed_by": None},
+    'items:=["kettle"]': "OrderFailed",
+    "sources:=": {
+        "seen": ["news of cups", "news of slow news", "news of tea"],
+        "weather": "news of weather",
+        "mails": {"boss": "completed", "nobody": "failed"},
+    },
+    "bought=": {"plan": "pro", "until": None},
+    "email=": {"plan": "none", "offer": "expired", "days": 14},
+}
+
+
+def rhythm(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "rhythm", *args], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120)
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("run ")])
+def test_example_runs_to_the_result_it_promises(command: str) -> None:
+    ended = json.loads(rhythm(*shlex.split(command), "--output", "json").stdout)
+    expected = next(value for part, value in RESULTS.items() if part in command)
+    assert (ended["error"]["code"] if ended["error"] else ended["result"]) == expected
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if not command.startswith("run ")])
+def test_example_can_be_shown(command: str) -> None:
+    ran = rhythm(*shlex.split(command))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert len(ran.stdout.splitlines()) > 10
+
+
+def test_every_example_is_in_the_readme_and_run_by_some_command() -> None:
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    for flow in EXAMPLES.glob("*.flow"):
+        assert f"]({flow.name})" in text
+        assert any(f"examples/{flow.name}" in command for command in COMMANDS)
+
+
+def test_examples_have_no_problems_and_are_formatted() -> None:
+    for flow in sorted(EXAMPLES.glob("*.flow")):
+        tasks = flow.with_name(f"{flow.stem}_tasks.py")
+        checked = rhythm("check", str(flow), *(["--app", str(tasks)] if tasks.exists() else []))
+        assert ": no problems" in checked.stdout or set(re.findall(r"F\d+", checked.stdout)) == {"F201"}, checked.stdout
+    assert rhythm("fmt", "--check", "examples").stdout == ""
+
+
+def test_demo_shows_the_run_and_resumes_in_a_new_process_for_each_step() -> None:
+    ran = subprocess.run(
+        [sys.executable, str(EXAMPLES / "demo.py")], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "■ completed order" in ran.stderr
+    assert '{"number": "Acme-2026-017", "total": 980, "reminders": 2}' in ran.stdout
+    assert len(set(re.findall(r"process (\d+)", ran.stdout))) == 6
