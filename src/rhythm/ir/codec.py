@@ -1,13 +1,16 @@
 """Programs as JSON and back.
 
 A node is an object: `is` is its class in lower case, then the fields that differ from their defaults. Only classes of
-`instructions` can come out, and only from data: nothing stored is ever evaluated.
+`instructions` can come out, and only from data: nothing stored is ever evaluated. Every field of what comes out is of the type
+that its class says; whether the program also makes sense is for `verify` to say.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from rhythm.errors import InvalidProgram
 from rhythm.ir import instructions
@@ -34,19 +37,31 @@ def encode_program(program: Program) -> dict[str, Any]:
 def decode_program(data: Any) -> Program:
     """The program that `encode_program` wrote; `InvalidProgram` if it is damaged or from a newer Rhythm."""
     try:
-        if data["ir"] > IR_VERSION:
-            raise InvalidProgram(
-                f"program {data['name']!r} has IR version {data['ir']}, this Rhythm knows up to {IR_VERSION}: upgrade the worker"
-            )
-        return Program(
+        _check_version(data)
+        program = Program(
             **{name: data[name] for name in _HEADER},
-            lines=tuple(data["lines"]),
-            branches=tuple(data["branches"]),
+            lines=_decode(data["lines"]),
+            branches=_decode(data["branches"]),
             handlers=_decode(data["handlers"]),
             code=_decode(data["code"]),
         )
-    except (KeyError, TypeError, ValueError, RecursionError) as problem:
+    except (KeyError, TypeError, ValueError) as problem:
         raise InvalidProgram(f"not a stored program: {type(problem).__name__}: {problem}") from problem
+    except RecursionError:
+        raise InvalidProgram("not a stored program: nested too deep") from None
+    _check_fields(program)
+    if not program.lines:
+        raise InvalidProgram("not a stored program: `lines` is empty")
+    return program
+
+
+def _check_version(data: Any) -> None:
+    if type(data["ir"]) is not int or data["ir"] < 1:
+        raise InvalidProgram(f"not a stored program: `ir` is {data['ir']!r:.60}")
+    if data["ir"] > IR_VERSION:
+        raise InvalidProgram(
+            f"program {data.get('name')!r:.80} has IR version {data['ir']}, this Rhythm knows up to {IR_VERSION}: upgrade the worker"
+        )
 
 
 def dump_program(program: Program) -> str:
@@ -57,9 +72,10 @@ def dump_program(program: Program) -> str:
 def load_program(text: str | bytes) -> Program:
     """The program in JSON text."""
     try:
-        return decode_program(json.loads(text))
-    except ValueError as problem:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as problem:
         raise InvalidProgram(f"not JSON: {problem}") from problem
+    return decode_program(data)
 
 
 def _encode(value: Any) -> Any:
@@ -79,7 +95,40 @@ def _decode(value: Any) -> Any:
         return tuple([_decode(item) for item in value])
     if not isinstance(value, dict):
         return value
-    cls = _CLASSES[value["is"]]
-    if cls is Const:
-        return Const(value["value"])
-    return cls(**{name: _decode(field) for name, field in value.items() if name != "is"})
+    name = value.get("is")
+    cls = _CLASSES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise InvalidProgram(f"not a stored program: it holds {name!r:.60}, which this Rhythm does not know")
+    decoded = {field: inner if cls is Const else _decode(inner) for field, inner in value.items() if field != "is"}
+    odd = decoded.keys() ^ set(cls._fields)
+    if any(field in decoded or not hasattr(cls, field) for field in odd):
+        raise InvalidProgram(f"not a stored program: `{name}` has the fields {', '.join(decoded)}; it takes {', '.join(cls._fields)}")
+    record = cls(**decoded)
+    _check_fields(record)
+    return record
+
+
+def _check_fields(record: Record) -> None:
+    for name, wanted in _hints(type(record)).items():
+        if not _fits(value := getattr(record, name), wanted):
+            raise InvalidProgram(f"not a stored program: `{name}` of {type(record).__name__.lower()} cannot be {value!r:.60}")
+
+
+@cache
+def _hints(cls: type[Record]) -> dict[str, Any]:
+    hints = get_type_hints(cls)
+    return {name: hints[name] for name in cls._fields}
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Whether the value is of the type; true and false are no ints here."""
+    if wanted is Any:
+        return True
+    args = get_args(wanted)
+    if isinstance(wanted, UnionType):
+        return any(_fits(value, one) for one in args)
+    if get_origin(wanted) is tuple:
+        rest = args[:1] * len(value) if args[-1] is ... and isinstance(value, tuple) else args
+        return isinstance(value, tuple) and len(value) == len(rest) and all(map(_fits, value, rest))
+    kind = get_origin(wanted) or wanted
+    return type(value) is kind or (issubclass(kind, Record) and isinstance(value, kind))

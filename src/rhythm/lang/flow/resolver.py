@@ -264,9 +264,8 @@ class Resolver:
     def _jump(self, node: Node) -> None:
         if not self.loops:
             word = "break" if isinstance(node, nodes.Break) else "continue"
-            self._report(
-                "F028", f"`{word}` outside a loop", node, help="it leaves for (…) { … } and while (…) { … }; `return` ends the workflow"
-            )
+            ends = "`return` ends the branch, which is no part of the loop around it" if self.branches else "`return` ends the workflow"
+            self._report("F028", f"`{word}` outside a loop", node, help=f"it belongs in for (…) {{ … }} or while (…) {{ … }}; {ends}")
 
     def _return(self, node: nodes.Return) -> None:
         if node.value is not None:
@@ -591,12 +590,11 @@ class Resolver:
     def _unknown(self, node: nodes.Name) -> None:
         ended = self.ended.get(node.name)
         if ended:
-            before = "copy it there into a variable that was declared before" if ended.bound else f"declare it before: let {node.name} = null"
             self._report(
                 "F020",
                 f"`{node.name}` is not known here: it lives in the block where it was declared",
                 node,
-                help=before,
+                help=self._how_to_keep(ended),
                 related=((ended.start, ended.end, "declared here"),),
             )
             self._say_once(node)
@@ -610,6 +608,13 @@ class Resolver:
             help = "name it in the header: workflow name(ctx, inputs) { … }"
         self._report("F020", f"unknown variable `{node.name}`", node, help=help)
         self._say_once(node)
+
+    def _how_to_keep(self, ended: Variable) -> str:
+        if ended.barrier > self.branches:
+            return "return it from the branch, and use the result of `await`"
+        if ended.bound:
+            return "copy it there into a variable that was declared before"
+        return f"declare it before: let {ended.name} = null"
 
     def _say_once(self, node: nodes.Name) -> None:
         self.scopes[0][node.name] = Variable(node.name, node.start, node.end, missing=True)
@@ -699,11 +704,12 @@ class Resolver:
 
     def _refuse_second(self, name: nodes.Name, first: Variable, bound: bool) -> None:
         given = self._is_given(first)
+        assignable = not (given or bound or first.constant or first.barrier < self.branches)
         self._report(
             "F021",
             f"`{name.name}` is declared already",
             name,
-            help="choose another name" if given or bound or first.constant else "assign to it without `let`, or choose another name",
+            help="assign to it without `let`, or choose another name" if assignable else "choose another name",
             related=() if given else ((first.start, first.end, "declared here"),),
         )
 
