@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rhythm.durations import duration_s
+
 if TYPE_CHECKING:
     from rhythm.lang.source import Diagnostic
 
@@ -51,4 +53,4 @@ class RetryLater(RhythmError):
 
     def __init__(self, delay: float | str, reason: str = "asked to be tried later") -> None:
         super().__init__(reason)
-        self.delay = delay
+        self.delay_s = duration_s(delay)

@@ -15,19 +15,21 @@ class Record:
     """A class whose annotated names are its fields; a default is the class attribute of that name."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
-    _required: ClassVar[int] = 0
+    _required: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         own = (name for name in cls.__annotations__ if name not in cls._fields)
         cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined, misc]  # a dunder that only `match` reads
-        cls._required = sum(not hasattr(cls, name) for name in cls._fields)
+        cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self.__dict__
         fields.update(zip(self._fields, values, strict=False))
+        wrong = len(values) > len(self._fields)
         if named:
+            wrong = wrong or not named.keys() <= set(self._fields[len(values) :])
             fields.update(named)
-        if not self._required <= len(fields) <= len(self._fields) or len(values) + len(named) != len(fields):
+        if wrong or (len(fields) < len(self._fields) and not fields.keys() >= set(self._required)):
             raise TypeError(f"{type(self).__name__} takes {', '.join(self._fields)}")
 
     def __setattr__(self, name: str, value: object) -> None:

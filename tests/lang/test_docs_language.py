@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lark import Lark, UnexpectedInput
+from lark import Lark, Token, UnexpectedInput
 
 from rhythm.ir.operations import ALIASES, BUILTINS, EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow import Known, TaskShape, compile_flow
 from rhythm.lang.flow.problems import CODES
 from rhythm.lang.flow.resolver import ANNOTATIONS
 from rhythm.lang.flow.tokens import RESERVED
-from rhythm.limits import DEFAULT_LIMITS
+from rhythm.limits import DEFAULT_LIMITS, Limits
 from tests.lang import test_programs
 from tests.support import world
 from tests.support.cases import Case, all_cases, read_cases
@@ -109,9 +110,7 @@ def _table(header: str, section: str | None = None) -> list[list[str]]:
 
 BLOCKS = _blocks()
 EXAMPLES = [block for block in BLOCKS if block.language == "flow"]
-EVALUATED = [
-    (_code(cells[head.index("example")]), _code(cells[head.index("gives")])) for head, cells in _rows(TEXT) if "gives" in head
-]
+EVALUATED = [(_code(cells[head.index("example")]), _code(cells[head.index("gives")])) for head, cells in _rows(TEXT) if "gives" in head]
 
 
 # examples
@@ -207,14 +206,16 @@ def test_every_diagnostic_has_a_heading_with_its_meaning_and_an_example_that_rai
 
 def test_every_code_of_a_failure_is_in_the_table() -> None:
     sources = [path.read_text(encoding="utf-8") for part in ("vm", "worker") for path in (ROOT / "src" / "rhythm" / part).glob("*.py")]
-    used = {code for text in sources for code in re.findall(r'Fault\("(\w+)"|__init__\("(\w+)"|"code": "(\w+)"', text) for code in code if code}
+    used = {
+        code for text in sources for code in re.findall(r'Fault\("(\w+)"|__init__\("(\w+)"|"code": "(\w+)"', text) for code in code if code
+    }
     assert used - {"Error"} <= {_code(cells[0]) for cells in _table("code", "Errors")}
     assert {_code(cells[0]) for cells in _table("code", "Errors")} - used <= {"Error"}
 
 
 def test_every_limit_is_in_the_table_with_its_default() -> None:
     shown = {_code(cells[0]): _size(cells[1]) for cells in _table("name", "Limits")}
-    assert shown == vars(DEFAULT_LIMITS)
+    assert shown == {name: getattr(DEFAULT_LIMITS, name) for name in Limits.__annotations__}
 
 
 def _size(cell: str) -> int:
@@ -252,10 +253,33 @@ def _lark_symbol(symbol: str) -> str:
     return re.sub(r"[a-z_]+", lambda name: _lark_name(name[0]), symbol)
 
 
+class _LinesInBrackets:
+    """Leaves out the `LINE`s that are only space. `{` opens a block after `)`, a name or one of four words, else an object."""
+
+    always_accept = ()
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        open_, last = ["block"], None
+        for token in stream:
+            if token.type == "LINE" and open_[-1] != "block":
+                continue
+            if token in ("(", "[", "${"):
+                open_.append(token)
+            elif token == "{":
+                block = last is not None and (
+                    last.type in ("NAME", "WORKFLOW", "BRANCH") or last in (")", *"else try catch finally".split())
+                )
+                open_.append("block" if block else token)
+            elif token in (")", "]", "}"):
+                open_.pop()
+            last = token
+            yield token
+
+
 @cache
 def _grammar() -> Lark:
     (ebnf,) = [block.text for block in BLOCKS if block.language == "ebnf"]
-    return Lark(_to_lark(ebnf), start="r_file", parser="lalr", lexer="contextual", maybe_placeholders=False)
+    return Lark(_to_lark(ebnf), start="r_file", parser="lalr", lexer="contextual", postlex=_LinesInBrackets(), maybe_placeholders=False)
 
 
 def _refusal(text: str) -> str:

@@ -115,7 +115,7 @@ def _check_fields(record: Record) -> None:
 
 
 @cache
-def _hints(cls: type[Record]) -> dict[str, Any]:
+def _hints(cls: Any) -> dict[str, Any]:
     hints = get_type_hints(cls)
     return {name: hints[name] for name in cls._fields}
 

@@ -67,7 +67,7 @@ def _sleep_until(m: Machine, n: int, time: Any) -> Plan:
 def _signal(m: Machine, n: int, name: Any, options: Any = None) -> Plan:
     given = _options("signal", options)
     plan = {"op": "signal", "n": n, "name": _name("signal", name)}
-    timeout = _timeout("signal", given)
+    timeout = _timeout(given)
     if timeout is not None:
         plan["timeout"] = timeout
         if timeout > 0:
@@ -80,20 +80,18 @@ def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
     where = given.get("where") or {}
     if not isinstance(where, dict):
         raise Fault("InvalidArgument", "`where` of an event is an object of paths and values")
-    m.commands.append(c.WaitEvent(n, _name("event", type), where, _timeout("event", given)))
+    m.commands.append(c.WaitEvent(n, _name("event", type), where, _timeout(given)))
     return _with_default({"op": "event", "n": n, "name": type}, given)
 
 
 def _approval(m: Machine, n: int, options: Any) -> Plan:
     given = _options("approval", options)
-    quorum = given.get("quorum", 1)
-    if not isinstance(quorum, int) or quorum < 1:
-        raise Fault("InvalidArgument", "`quorum` of an approval is a whole number, 1 or more")
+    quorum = _count("quorum", given.get("quorum", 1), 1)
     reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits)
     m.commands.append(
         c.RequestApproval(
-            n, _name("approval", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
-            _timeout("approval", given), quorum, truthy(given.get("four_eyes", True)), given.get("escalate"),
+            n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
+            _timeout(given), quorum, truthy(given.get("four_eyes", True)), given.get("escalate"),
         )
     )  # fmt: skip
     return {"op": "approval", "n": n, "name": given["role"]}
@@ -119,6 +117,12 @@ def _name(op: str, value: Any) -> str:
     return value
 
 
+def _text(option: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise Fault("InvalidArgument", f"`{option}` is text, not {kind(value) if value != '' else 'an empty one'}")
+    return value
+
+
 def _payload(m: Machine, value: Any, what: str) -> Any:
     m.charge(weigh(value, m.limits.payload_bytes, what, m.limits.depth) // 64)
     return value
@@ -131,9 +135,9 @@ def _duration(what: str, value: Any) -> float:
         raise Fault("InvalidArgument", f"`{what}`: {problem}") from None
 
 
-def _timeout(op: str, options: dict[str, Any]) -> float | None:
+def _timeout(options: dict[str, Any]) -> float | None:
     value = options.get("timeout")
-    return None if value is None else _duration(f"timeout of {op}", value)
+    return None if value is None else _duration("timeout", value)
 
 
 def _task_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
@@ -149,7 +153,7 @@ def _child_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
     chosen = _common_options(m, given)
     for name in ("id", "version"):
         if given.get(name) is not None:
-            chosen[name] = _name(name, given[name])
+            chosen[name] = _text(name, given[name])
     return chosen
 
 
@@ -158,7 +162,7 @@ def _common_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
     if given.get("timeout") is not None:
         chosen["timeout_s"] = _duration("timeout", given["timeout"])
     if given.get("queue") is not None:
-        chosen["queue"] = _name("queue", given["queue"])
+        chosen["queue"] = _text("queue", given["queue"])
     if given.get("priority") is not None:
         chosen["priority"] = _count("priority", given["priority"], least=-32768, most=32767)
     if given.get("key") is not None:

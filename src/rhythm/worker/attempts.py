@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rhythm.durations import duration_s, show_duration
+from rhythm.durations import show_duration
 from rhythm.engine.retry import backoff_of
 from rhythm.errors import RetryLater, TaskFailed
 from rhythm.record import Record
@@ -158,7 +158,7 @@ def _ended(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
         data = None if problem else failure.data
         return Ended(error={"code": failure.code, "message": failure.message, "data": data})
     except RetryLater as later:
-        return Ended(error=task_error(task.name, str(later)), retry=True, delay_s=duration_s(later.delay))
+        return Ended(error=task_error(task.name, str(later)), retry=True, delay_s=later.delay_s)
     except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
         raised = traceback.extract_tb(problem.__traceback__)[-1]
         error = task_error(task.name, str(problem), type(problem).__name__)

@@ -1,4 +1,4 @@
-"""Text to tokens. Never raises: what is not a token is reported and stepped over.
+"""Text to tokens. What is not a token is reported and stepped over.
 
 Newlines are not tokens; each token knows whether it is the first of its line, and the parser decides what that means.
 A template comes out flat: `template`, then `part` texts and the tokens of each `${…}` in turn, then `endtemplate`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from rhythm.lang.flow.problems import Problems
+from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.tokens import PUNCTUATION, RESERVED, Comment, Token
 from rhythm.limits import INT_MAX, Limits
 
@@ -39,7 +39,7 @@ class Lexer:
         self.line_start = True
 
     def run(self) -> list[Token]:
-        """All tokens, the last one of kind `end`."""
+        """All tokens, the last one of kind `end`. `TooManyProblems` if it is nested too deep to read on."""
         self._check_bidi()
         while self.at < len(self.text) and len(self.open) <= self.limits.nesting:
             self._step()
@@ -52,6 +52,7 @@ class Lexer:
                 start + 1,
                 help="name the inner parts with `let`, or move the inner blocks to a child workflow or a branch",
             )
+            raise TooManyProblems  # what was not read would only be reported as missing
         self._add("end", None, len(self.text), len(self.text))
         return self.tokens
 

@@ -462,7 +462,7 @@ class Resolver:
         if node.name not in ("signal", "event") or self.racing:
             return
         options = node.args[1] if len(node.args) > 1 else None
-        if options is None or (isinstance(options, nodes.ObjectLiteral) and "timeout" not in _literal_keys(options)):
+        if options is None or (isinstance(options, nodes.ObjectLiteral) and "timeout" not in _literal_keys(options, "timeout")):
             self._report("F201", "this can wait for ever", node, help='give it a { timeout: "3d" }, or race it against a sleep')
 
     # expressions: no await, no operation
@@ -567,6 +567,8 @@ class Resolver:
     def _check_literals(self, node: nodes.Call) -> None:
         """Arguments that are written out and cannot work."""
         first = node.args[0] if node.args else None
+        if node.name == "approval" and isinstance(first, nodes.ObjectLiteral) and "role" not in _literal_keys(first, "role"):
+            self._report("F026", "an approval needs a `role`: who may decide", first, help='write approval({ role: "manager", … })')
         if not isinstance(first, nodes.Literal):
             return
         if node.name == "sleep":
@@ -802,9 +804,9 @@ def _elements(node: Node | None) -> tuple[Node, ...]:
     return (node.element,) if isinstance(node, nodes.Comprehension) else ()
 
 
-def _literal_keys(node: nodes.ObjectLiteral) -> set[str]:
+def _literal_keys(node: nodes.ObjectLiteral, wanted: str) -> set[str]:
     if any(isinstance(entry, nodes.Spread) for entry in node.entries):
-        return {"timeout"}  # it may be in what is spread
+        return {wanted}  # it may be in what is spread
     return {entry.key for entry in node.entries if isinstance(entry, nodes.Entry)}
 
 

@@ -1,0 +1,77 @@
+"""@rhythm.task: what it keeps, what it refuses, and what `rhythm check` learns from it."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Literal
+
+import pytest
+
+import rhythm
+from rhythm.errors import DuplicateTask
+from rhythm.worker.handlers import Task, Tasks, json_types
+
+
+def make(function: Any, name: str = "t") -> Task[..., Any]:
+    return Task(function, name, "default", 0, None, 1.0)
+
+
+def test_decorated_function_is_called_as_before_and_keeps_its_documentation() -> None:
+    @rhythm.task(name="test_handlers.double", retries=2, timeout="30s", backoff="2s")
+    def double(x: int) -> int:
+        """Twice as much."""
+        return 2 * x
+
+    assert double(4) == 8
+    assert double.__doc__ == "Twice as much."
+    assert (double.name, double.retries, double.timeout_s, double.backoff_s) == ("test_handlers.double", 2, 30.0, 2.0)
+
+
+@pytest.mark.parametrize("settings", [{"retries": -1}, {"timeout": "soon"}, {"backoff": -1}])
+def test_settings_that_make_no_sense_are_refused_at_once(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - three different messages
+        rhythm.task(**settings)(lambda: None)
+
+
+def test_two_functions_of_one_name_are_refused_but_a_reloaded_one_is_not() -> None:
+    def one() -> None: ...
+    def other() -> None: ...
+
+    tasks = Tasks()
+    tasks.add(make(one))
+    tasks.add(make(one))
+    with pytest.raises(DuplicateTask, match="two tasks are called 't'"):
+        tasks.add(make(other))
+
+
+@pytest.mark.parametrize(("inputs", "problem"), [(None, False), ({"a": 1}, False), ({"b": 1}, True), (5, False), ([1], False)])
+def test_inputs_are_bound_by_name_or_given_whole(inputs: Any, problem: bool) -> None:
+    def function(a: Any = 0) -> Any:
+        return a
+
+    assert bool(make(function).problem_with(inputs)) is problem
+
+
+def test_shape_tells_names_types_and_what_is_required() -> None:
+    def function(a: int, b: str | None = None, *, c: list[int], **rest: Any) -> None: ...
+
+    shape = make(function).shape()
+    assert shape.required == {"a", "c"}
+    assert shape.open
+    assert shape.params["b"] == {"text", "null"}
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("hint", "types"),
+    [
+        (int, {"a number"}), (float, {"a number"}), (bool, {"true or false"}), (str, {"text"}), (dict[str, int], {"an object"}),
+        (list[str], {"a list"}), (tuple[int, ...], {"a list"}), (int | None, {"a number", "null"}), (Literal["a", 1], {"text", "a number"}),
+        (Colour, {"text"}), (Any, set()), (int | object, set()),
+    ],
+)  # fmt: skip
+def test_json_types_of_a_hint(hint: Any, types: set[str]) -> None:
+    assert json_types(hint) == types
