@@ -38,7 +38,7 @@ def test_six_mistakes_give_six_diagnostics_each_with_its_place_and_help(shell: S
     found = json.loads(ran.stdout)
     assert ran.returncode == 1
     assert [(d["code"], d["line"], d["column"]) for d in found["diagnostics"] if d["severity"] == "error"] == [
-        ("F020", 2, 30), ("F022", 5, 3), ("F007", 6, 13), ("F008", 7, 32), ("F020", 8, 20), ("F012", 9, 21),
+        ("F020", 2, 30), ("F022", 5, 3), ("F007", 6, 13), ("F008", 7, 32), ("F023", 8, 20), ("F012", 9, 21),
     ]  # fmt: skip
     assert all(d["help"] for d in found["diagnostics"])
     assert found["errors"] == 6

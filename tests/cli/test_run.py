@@ -245,8 +245,8 @@ def test_what_a_failed_workflow_started_is_cancelled(shell: Shell) -> None:
     assert "cancelled nap" in ran.stderr
 
 
-def test_endless_loop_stops_at_its_limit(shell: Shell) -> None:
-    assert shell.run("while (true) {}")["error"]["code"] == "LimitExceeded"
+def test_value_that_grows_without_end_stops_at_its_limit(shell: Shell) -> None:
+    assert shell.run('let s = "x"\nwhile (true) { s += s }')["error"]["code"] == "LimitExceeded"
 
 
 def test_thousand_tasks_at_once_are_all_run(result: Result) -> None:
@@ -280,3 +280,12 @@ def test_document_is_valid_json_for_every_failure(shell: Shell) -> None:
     ran = shell.rhythm("run", "main.flow", "--output", "json")
     assert json.loads(ran.stdout)["error"]["data"] == {"deep": [1, None]}
     assert ran.stdout.count("\n") == 1
+
+
+def test_workflow_over_its_own_timeout_fails_and_what_it_started_is_cancelled(shell: Shell) -> None:
+    tidy = 'branch { try { await sleep("2d") } finally { log("tidied") } }'
+    shell.write("main.flow", f'@timeout("1h")\nworkflow main() {{ let t = {tidy}\nawait sleep("2h")\nawait t }}')
+    shell.write("parent.flow", 'try { await workflow("main") } catch (e) { return e.data.error.code }')
+    ran = shell.rhythm("run", "parent.flow", "--fast-forward")
+    assert ran.stdout == '"Timeout"\n', ran
+    assert "tidied" in ran.stderr

@@ -109,9 +109,10 @@ def _decode(value: Any) -> Any:
 
 
 def _check_fields(record: Record) -> None:
-    for name, wanted in _hints(type(record)).items():
+    cls: Any = type(record)
+    for name, wanted in _hints(cls).items():
         if not _fits(value := getattr(record, name), wanted):
-            raise InvalidProgram(f"not a stored program: `{name}` of {type(record).__name__.lower()} cannot be {value!r:.60}")
+            raise InvalidProgram(f"not a stored program: `{name}` of {cls.__name__.lower()} cannot be {value!r:.60}")
 
 
 @cache

@@ -13,13 +13,14 @@ from typing import Any
 
 from rhythm.errors import InvalidProgram
 from rhythm.ir import instructions as ir
+from rhythm.ir.locals import falls_through, nodes, roles, targets, unset_reads
 from rhythm.ir.operations import BINARY_OPERATORS, BUILTINS, EMITS, GROUPS, LOGIC_OPERATORS, OPERATIONS, UNARY_OPERATORS, Signature
 from rhythm.ir.program import Program
-from rhythm.limits import INT_MAX, INT_MIN
+from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN
 from rhythm.record import Record
 
-ALWAYS_SET = ("inputs", "ctx")
-RESERVED = frozenset({*ALWAYS_SET, "$m", "$started"})  # the interpreter's own: no instruction sets them
+_SPREADABLE = (ir.ListOf, ir.ObjectOf, ir.OperandList, ir.OperandObject)
+RESERVED = frozenset({"$m", "$started"})  # the interpreter's own: no instruction sets them
 HEIGHT = 400  # of one instruction, so that compiling it and running it stay within Python's own limit
 
 
@@ -43,22 +44,23 @@ class _Verifier:
             if not isinstance(instruction, ir.Instruction):
                 self._refuse(pc, "is not an instruction")
             self._check_instruction(pc, instruction)
-        if _falls_through(self.code[-1]):
+        if falls_through(self.code[-1]):
             self._refuse(len(self.code) - 1, "runs off the end of the program")
         self._check_handlers()
         self._check_branches()
-        self._check_assignment()
+        for pc, name in unset_reads(self.program, self.captures):
+            self._refuse(pc, f"reads {name!r} before it is set")
 
     def _check_instruction(self, pc: int, instruction: ir.Instruction) -> None:
-        for node, height in _nodes(instruction):
+        for node, height in nodes(instruction):
             if height > HEIGHT:
                 self._refuse(pc, "is nested too deep")
             self._check_node(pc, node)
             self._check_places(pc, node)
-        for target in _targets(instruction):
+        for target in targets(instruction):
             if not 0 <= target < len(self.code):
                 self._refuse(pc, f"goes to {target}, outside the program")
-        for name, role in _roles(instruction):
+        for name, role in roles(instruction):
             if name in RESERVED or self.roles.setdefault(name, role) != role:
                 self._refuse(pc, f"uses {name!r} as {role}" + ("" if name in RESERVED else f"; elsewhere it is {self.roles[name]}"))
 
@@ -108,7 +110,7 @@ class _Verifier:
                 if isinstance(child, ir.Group) and (child.mode == "completed") != isinstance(node, ir.Gather):
                     self._refuse(pc, "takes `completed` for another group, or another group for it")
         if isinstance(node, ir.Comprehension):
-            inner = {name for each, _ in _nodes((node.element, node.condition)) if isinstance(each, ir.Comprehension) for name in each.names}
+            inner = {name for each, _ in nodes((node.element, node.condition)) if isinstance(each, ir.Comprehension) for name in each.names}
             if inner & {*node.names}:
                 self._refuse(pc, f"walks with {min(inner & {*node.names})!r} twice")
 
@@ -139,97 +141,20 @@ class _Verifier:
             if not 0 <= entry < len(self.program.code):
                 raise InvalidProgram(f"program {self.program.name!r}: a branch begins at {entry}, outside the program")
 
-    def _check_assignment(self) -> None:
-        """Every local is set on every way to where it is read. Sets of locals are the bits of an int."""
-        bits: dict[str, int] = {}
 
-        def mask(names: Iterable[str]) -> int:
-            total = 0
-            for name in names:
-                total |= bits.setdefault(name, 1 << len(bits))
-            return total
-
-        code = self.code
-        everything = -1
-        known = [everything] * len(code)
-        bound = [mask(_bound(instruction)) for instruction in code]  # by comprehensions, and gone after them
-        covering = self._covering()
-        work: list[tuple[int, int]] = [(0, mask(ALWAYS_SET))]
-        for number, entry in enumerate(self.program.branches):
-            work.append((entry, mask((*ALWAYS_SET, *self.captures.get(number, ())))))
-        while work:
-            pc, arriving = work.pop()
-            merged = known[pc] & arriving
-            if merged == known[pc]:
-                continue
-            known[pc] = merged
-            instruction = code[pc]
-            kept = merged & ~bound[pc]
-            if isinstance(instruction, ir.Await | ir.Take):
-                kept &= mask((*ALWAYS_SET, *instruction.keep))
-            after = kept | mask(_sets(instruction))
-            if _falls_through(instruction):
-                work.append((pc + 1, after))
-            if isinstance(instruction, ir.Pend):
-                lost = mask((instruction.state, *self._lost_in_finally(instruction, mask, bits, covering)))
-                work += [(instruction.block, after), (instruction.to, after & ~lost)]
-            else:  # the exit of a loop is taken without setting its names
-                work += [(to, kept if isinstance(instruction, ir.Next | ir.Take) else after) for to in _targets(instruction)]
-            failed = kept & ~mask((instruction.state,)) if isinstance(instruction, ir.Take) else kept
-            work += [(handler.target, failed | mask((handler.into,))) for handler in covering[pc]]
-        for pc, instruction in enumerate(code):
-            for name in _reads(instruction):
-                if known[pc] != everything and not known[pc] & mask((name,)):
-                    self._refuse(pc, f"reads {name!r} before it is set")
-def _targets(instruction: ir.Instruction) -> list[int]:
-    """Where the instruction may go besides the next one. A Pend also goes, in the end, where it says."""
-    fields = instruction.__dict__
-    return [fields[name] for name in ("to", "exit", "block") if name in fields]
+def _children(field: Any) -> Iterator[tuple[str | None, Record]]:
+    """The records right below a field, with their keys where they are entries."""
+    for item in field if isinstance(field, tuple) else (field,):
+        key, child = item if isinstance(item, tuple) else (None, item)
+        if isinstance(child, Record):
+            yield key, child
 
 
-def _falls_through(instruction: ir.Instruction) -> bool:
-    return not isinstance(instruction, ir.Jump | ir.Return | ir.Throw | ir.Pend | ir.EndFinally)
-
-
-def _sets(instruction: ir.Instruction) -> tuple[str, ...]:
-    match instruction:
-        case ir.Set(name) | ir.SetPath(name):
-            return (name,)
-        case ir.Iterate(state):
-            return (state, f"{state}.i")
-        case ir.Next(_, names):
-            return names
-        case ir.Await(_, into) | ir.Start(_, into):
-            return (into,) if into else ()
-        case ir.Gather(state) | ir.Pend(state):
-            return (state,)
-        case ir.Take(_, into):
-            return (into,)
-    return ()
-
-
-def _reads(instruction: ir.Instruction) -> Iterator[str]:
-    bound: set[str] = set()
-    for node in _nodes(instruction):
-        if isinstance(node, ir.Comprehension):
-            bound.update(node.names)
-    for node in _nodes(instruction):
-        match node:
-            case ir.Local(name) if name not in bound:
-                yield name
-            case ir.Branch(_, captures):
-                yield from (name for name in captures if name not in bound)
-            case ir.SetPath(name):
-                yield name
-            case ir.Next(state) | ir.Take(state) | ir.EndFinally(state):
-                yield state
-
-
-def _is_json(value: Any) -> bool:
+def _is_json(value: Any, depth: int = DEFAULT_LIMITS.depth) -> bool:
     if isinstance(value, list):
-        return all(_is_json(item) for item in value)
+        return depth > 0 and all(_is_json(item, depth - 1) for item in value)
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+        return depth > 0 and all(isinstance(key, str) and _is_json(item, depth - 1) for key, item in value.items())
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, int):

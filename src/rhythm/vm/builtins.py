@@ -351,8 +351,8 @@ def _parse_json(m: Machine, x: Any) -> Any:
     weigh(value, m.limits.text_bytes, "the value", m.limits.depth)
     if text.count(",") >= m.limits.entries:
         _check_every_size(m, value)
-    if "\\u" in text and (problem := json_problem(value)):
-        raise Fault("InvalidArgument", f"not JSON that can be stored: {problem}")
+    if "\\u" in text and (unstorable := json_problem(value)):
+        raise Fault("InvalidArgument", f"not JSON that can be stored: {unstorable}")
     return value
 
 

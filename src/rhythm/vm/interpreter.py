@@ -21,7 +21,6 @@ from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
 
 CHUNK = 256  # instructions between two looks at the fuel
 FAULT_WORK = 100  # what catching a failure costs, in instructions
-GIVEN = ("inputs", "ctx", "$m")  # in the frame of every turn, never in a snapshot
 
 
 class Turn(Record):
@@ -63,7 +62,8 @@ _CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary(
 def advance(program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits = DEFAULT_LIMITS) -> Turn:
     """Takes one turn. `program` must have passed `ir.verify`."""
     machine = Machine(snapshot, inputs, limits)
-    frame: Frame = {**snapshot.locals, "inputs": inputs.inputs, "ctx": inputs.ctx, "$m": machine}
+    # a workflow that takes no inputs or ctx may have variables of these names
+    frame: Frame = {"inputs": inputs.inputs, "ctx": inputs.ctx, **snapshot.locals, "$m": machine}
     return _Turn(program, snapshot, machine, frame).run()
 
 
@@ -146,7 +146,8 @@ class _Turn:
         machine = self.machine
         if self._spent() > machine.limits.lifetime_instructions:
             return self._failed(LimitFault(f"more than {machine.limits.lifetime_instructions:,} instructions in one execution"))
-        return self._checked(Continue, {name: value for name, value in self.frame.items() if name not in GIVEN})
+        given = {"inputs": machine.inputs.inputs, "ctx": machine.inputs.ctx, "$m": machine}
+        return self._checked(Continue, {name: value for name, value in self.frame.items() if value is not given.get(name, given)})
 
     def _checked(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
         try:

@@ -27,6 +27,17 @@ class Execution:
         self.cancel = self.queued = False
         self.started_at = ""
 
+    def ctx(self) -> dict[str, Any]:
+        """What the workflow sees as `ctx`."""
+        program, parent_id = self.program, self.parent.id if self.parent else None
+        seen = {"id": self.id, "workflow": program.name, "version": program.version, "started_at": self.started_at}
+        return {**seen, "attempt": 1, "parent_id": parent_id}
+
+    def failure(self) -> dict[str, Any]:
+        """Its error as its parent sees it."""
+        message = f"`{self.label}` failed: {self.value['message']}"
+        return {"code": "ChildFailed", "message": message, "data": {"id": self.id, "error": self.value}}
+
     def why_stuck(self) -> str:
         """What it waits for, or the child that it waits for does, when nothing can happen any more."""
         for child in self.children.values():

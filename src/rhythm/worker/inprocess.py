@@ -55,6 +55,9 @@ class InProcessRun:
         execution.started_at = self.clock.moment()
         self._tell(execution, "start", execution.label)
         self._wake(execution)
+        if (timeout_s := program.options.get("timeout")) and execution.label == program.name:
+            late = {"code": "Timeout", "message": f"`{program.name}` took longer than {show_duration(timeout_s)}", "data": None}
+            self.clock.after(timeout_s, lambda: self._finish(execution, "failed", late), lambda: execution.status == "running")
         return execution
 
     def _step(self) -> bool:
@@ -85,11 +88,8 @@ class InProcessRun:
         e.queued = False
         if e.status != "running":
             return
-        ctx = {"id": e.id, "workflow": e.program.name, "version": e.program.version, "started_at": e.started_at, "attempt": 1}
-        ctx["parent_id"] = e.parent.id if e.parent else None
-        turn = advance(
-            e.program, e.snapshot, Inputs(self.clock.moment(), secrets.token_hex(8), e.inputs, ctx, e.outcomes, e.signals, e.cancel)
-        )
+        inputs = Inputs(self.clock.moment(), secrets.token_hex(8), e.inputs, e.ctx(), e.outcomes, e.signals, e.cancel)
+        turn = advance(e.program, e.snapshot, inputs)
         for command in turn.commands:
             self._carry_out(e, command)
         if isinstance(turn, Suspended | Continue):
@@ -102,17 +102,15 @@ class InProcessRun:
             self._finish(e, "completed", turn.result)
         elif isinstance(turn, Failed):
             e.at = turn.at
-            self._cancel(e, list(e.open))
             self._finish(e, "cancelled" if turn.cancelled else "failed", turn.error)
 
     def _finish(self, e: Execution, status: str, value: Any) -> None:
         e.status, e.value = status, value
         self._tell(e, status, e.label)
-        if e.parent and status == "failed":
-            message = f"`{e.label}` failed: {value['message']}"
-            value = {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
+        if status != "completed":
+            self._cancel(e, list(e.open))
         if e.parent:
-            self._end(e.parent, e.n, status, value)
+            self._end(e.parent, e.n, status, e.failure() if status == "failed" else value)
 
     def _end(self, e: Execution, n: int, status: str, value: Any = None) -> None:
         if e.open.pop(n, None) is not None:

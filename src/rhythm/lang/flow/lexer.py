@@ -15,7 +15,7 @@ from rhythm.limits import INT_MAX, Limits
 _SPACE = re.compile(r"[ \t\r\n\ufeff]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"(?:[0-9]+\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NUMBER_TAIL = re.compile(r"[A-Za-z0-9_]+|\.(?![A-Za-z_.])")
+_NUMBER_TAIL = re.compile(r"[A-Za-z0-9_]+|\.(?![A-Za-z_.])[0-9.]*")
 _TEXT = {quote: re.compile(rf"(?:[^{quote}\\\n\r]|\\[^\n\r])*") for quote in "'\""}
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _PUNCTUATION = re.compile("|".join(re.escape(p) for p in PUNCTUATION))
@@ -248,8 +248,10 @@ class Lexer:
             self.at,
             run.end(),
             _describe(run[0]),
-            f"write {twin}" if twin not in ("", char) else "",
+            "" if twin in ("", char) else "write an ordinary space" if twin == " " else f"write {twin}",
         )
+        if char.isprintable():  # the parser stumbles over it at this same place, and so says nothing more about the statement
+            return self._add("strange", run[0], self.at, run.end())
         self.at = run.end()
 
 

@@ -53,7 +53,7 @@ FOREIGN_STATEMENTS = {
 }  # fmt: skip
 METHODS = {
     "push": "xs += [x]", "append": "xs += [x]", "concat": "xs + ys", "includes": "x in xs", "has": "key in object",
-    "indexOf": "find_index(xs, x)", "map": "[f for x in xs]", "filter": "[x for x in xs if condition]",
+    "indexOf": "find_index(xs, x)", "map": "[… for x in xs]", "filter": "[x for x in xs if condition]",
     "forEach": "for (x in xs) { … }", "find": "[x for x in xs if condition]", "some": "len([x for x in xs if condition]) > 0",
     "every": "len([x for x in xs if !condition]) == 0", "reduce": "a `for` loop with a total", "toUpperCase": "upper(text)",
     "toLowerCase": "lower(text)", "upper": "upper(text)", "lower": "lower(text)", "trim": "trim(text)", "strip": "trim(text)",
@@ -66,7 +66,7 @@ METHODS = {
     "then": "let x = await …", "all": "all([…])", "any": "any([…])", "race": "race([…])",
     "allSettled": "all([…], { settle: true })",
 }  # fmt: skip
-
+FOLLOWERS = {"else": "if", "catch": "try", "finally": "try"}
 
 T = TypeVar("T")
 
@@ -118,7 +118,8 @@ class Parser:
         if script and workflows:
             self._refuse_mixture(script[0], workflows)
         elif annotations and (workflows or script):
-            self._report("F030", "annotations stand before a workflow", annotations[0], help="move it above the `workflow` line")
+            where = "above the `workflow` line" if workflows else "to the top of the file"
+            self._report("F030", "annotations stand before what they belong to", annotations[0], help=f"move it {where}")
         elif not workflows:
             body = Block(script[0].start if script else 0, end, tuple(script))
             workflows = [nodes.Workflow(0, end, self.name, True, ("ctx", "inputs"), script_annotations + annotations, body)]
@@ -210,15 +211,13 @@ class Parser:
                 break
         self._expect(")", "to close the parameters")
         if tuple(found) not in ((), ("inputs",), ("ctx", "inputs")):
+            own = [name for name in found if name not in ("ctx", "inputs")]
             self.problems.report(
                 "F030",
                 "a workflow takes no parameters, `inputs`, or `ctx, inputs`",
                 opening.start,
                 self._last.end,
-                help=(
-                    "write (inputs), and take it apart inside:",
-                    f"let {{ {', '.join(n for n in found if n not in ('ctx', 'inputs'))} }} = inputs",
-                ),
+                help=("write (inputs), and take it apart inside:", f"let {{ {', '.join(own)} }} = inputs") if own else "write (ctx, inputs)",
             )
             return ("ctx", "inputs")
         return tuple(found)
@@ -284,8 +283,10 @@ class Parser:
             return
         if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
             self._foreign_operator()
-        if self._last.value == "workflow" or self._at(")") or self._at("]") or self._at(","):
-            self._fail("F001", f"{_shown(token)} has nothing to belong to", token, help="delete it, or open what it closes")
+        if self._last.value == "workflow" and token.kind == "name":
+            self._fail("F001", "a workflow needs a block", token, help=f"write workflow {token.value}(inputs) {{ … }}")
+        if self._at(")") or self._at("]"):
+            self._fail("F001", f"{_shown(token)} closes nothing", token, help="delete it, or open what it closes")
         if self._last.kind == "name" and (near := nearest(str(self._last.value), RESERVED)):
             self._fail("F001", f"`{self._last.value}` is not a word of the language", self._last, help=f"did you mean `{near}`?")
         self._fail(
@@ -302,6 +303,8 @@ class Parser:
             return parse(self)
         if token.value in FOREIGN_STATEMENTS and token.kind == "name" and self._foreign_statement(token):
             return self._statement()
+        if token.kind == "keyword" and (first := FOLLOWERS.get(str(token.value))):
+            self._fail("F001", f"`{token.value}` without `{first}`", token, help=f"it follows the closing brace of `{first}`")
         if self._at("{"):
             self._fail(
                 "F001",
@@ -362,12 +365,17 @@ class Parser:
     def _let_target(self) -> Node:
         opening = self._token
         if self._take("["):
-            names = self._sequence("]", lambda: self._pattern_name(self._expression()))
+            names = self._sequence("]", self._element)
             return nodes.ListPattern(opening.start, self._last.end, tuple(names))
         if self._take("{"):
             fields = self._sequence("}", self._field)
             return nodes.ObjectPattern(opening.start, self._last.end, tuple(fields))
         return self._name("a variable's name")
+
+    def _element(self) -> nodes.Name:
+        if self._at("..."):
+            self._fail("F033", "the rest of a list cannot be taken in a pattern", self._token, help="use slice(list, start) on the next line")
+        return self._pattern_name(self._expression())
 
     def _field(self) -> nodes.Field:
         start = self._token
@@ -428,9 +436,12 @@ class Parser:
 
     def _or_block(self, parse: Callable[[], Node]) -> Node:
         """What `parse` gives; after a problem, go on at the `{` of the same line so that the block is still read as one."""
+        opening = self.i
         try:
             return parse()
         except _Recover:
+            if self.balanced and opening in self.closer:
+                self.i = max(self.i, self.closer[opening] + 1)
             start = self._token
             while not self._at_end() and not self._at("{") and not (self._token.line_start and self._token is not start):
                 self._next()
@@ -477,10 +488,20 @@ class Parser:
 
     def _loop_names(self) -> list[nodes.Name]:
         if self._at("[") or self._at("{"):
-            self._fail("F033", "a loop has one variable, or two with a comma", self._token, help="write for (k, v in object) { … }")
+            return self._bracketed_names()
         names = [self._name("a variable's name")]
         if self._take(","):
             names.append(self._name("a second variable's name"))
+        return names
+
+    def _bracketed_names(self) -> list[nodes.Name]:
+        """Refuses the pattern, and declares its names all the same so that their uses stay quiet."""
+        opening, closing = self._token, self.closer.get(self.i, self.i)
+        self._report_token("F033", "a loop has one variable, or two with a comma", opening, help="write for (k, v in object) { … }")
+        names = [nodes.Name(t.start, t.end, str(t.value)) for t in self.tokens[self.i : closing] if t.kind == "name"]
+        if not names:
+            raise _Recover
+        self.i = closing + 1
         return names
 
     def _jump(self) -> Node:
@@ -611,7 +632,7 @@ class Parser:
             and id(left) not in self.wrapped
             and PRECEDENCE[left.op] == precedence
         ):
-            self._report_token("F034", "comparisons do not chain", token, help="write a < b && b < c")
+            self._report_token("F034", "comparisons do not chain", token, help="write a < b && b < c, or put the first one in parentheses")
         operands.append(nodes.Binary(left.start, right.end, op, left, right, token.start))
 
     def _unary(self) -> Node:
@@ -812,7 +833,7 @@ class Parser:
             self._foreign_operator()
         if _is(token, "@"):
             self._fail("F030", "annotations stand before the workflow, not inside it", token, help="move it above the `workflow` line")
-        if _is(token, "}") or _is(token, ")") or _is(token, "]"):
+        if (_is(token, "}") or _is(token, ")") or _is(token, "]")) and self.i not in self.closer.values():
             self._fail("F001", f"{_shown(token)} closes nothing", token, help="delete it, or write what is missing before it")
         self._fail("F001", f"expected a value, not {_shown(token)}", token)
 
@@ -831,7 +852,8 @@ class Parser:
             body = self._block()
             return nodes.BranchBlock(token.start, body.end, body)
         if token.value in ("new", "typeof", "delete", "void", "yield") and following.kind in ("name", "text") and not following.line_start:
-            self._fail("F010", f"there is no `{token.value}` here", token, help="values are plain data: write { … } or [ … ]")
+            instead = {"delete": 'write x = omit(x, ["key"])', "new": "values are plain data: write { … } or [ … ]"}
+            self._fail("F010", f"there is no `{token.value}` here", token, help=instead.get(str(token.value), "leave it out"))
         return nodes.Name(token.start, token.end, str(token.value))
 
     def _keyword(self) -> Node:
@@ -858,7 +880,7 @@ class Parser:
             max(token.end, start + 1),
             help=(
                 f"compute the value first and pass it as data: {self._as_data()}",
-                "a list is transformed with a comprehension: [f for x in xs if condition]",
+                "a list is transformed with a comprehension: [… for x in xs if condition]",
             ),
         )
         raise _Recover
@@ -911,7 +933,7 @@ class Parser:
         self._next()
         names = tuple(self._loop_names())
         if not (self._take("in") or self._take("of")):
-            self._fail("F001", f"expected `in`, not {_shown(self._token)}", self._token, help="write [f for x in xs if condition]")
+            self._fail("F001", f"expected `in`, not {_shown(self._token)}", self._token, help="write [… for x in xs if condition]")
         source = self._expression()
         condition = self._expression() if self._take("if") else None
         if self._at("for") or self._at("if"):

@@ -6,6 +6,7 @@ calls fit the tables of `ir.operations`. What passes here can be lowered without
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,8 +33,9 @@ FUNCTIONS_FROM_ELSEWHERE = {
     "fetch": 'await task("fetch", { url })', "list": "a list [ … ]", "dict": "an object { … }", "sorted": "sort(list)",
     "reversed": "reverse(list)", "enumerate": "for (i, x in xs) { … }", "isinstance": "a comparison", "super": "", "require": "",
     "any_of": "any([…])", "wait": "await sleep(duration)", "emit": "publish(type, data)", "substring": "slice(text, start, end)",
-    "filter": "[x for x in xs if condition]", "map": "[f for x in xs]", "pow": "a task",
+    "filter": "[x for x in xs if condition]", "map": "[… for x in xs]", "pow": "a task",
 }  # fmt: skip
+_CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|/(?!/)|[^"'`/])*""")  # a line up to its comment
 # What an option's literal value must be; durations and counts are checked further.
 OPTION_TYPES = {
     "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text", "priority": "integer", "key": "text",
@@ -311,11 +313,14 @@ class Resolver:
 
     def _placed_operation(self, node: Node, where: str) -> None:
         if isinstance(node, nodes.Call) and node.name == "completed":
-            self._report("F017", "`completed` stands in the head of a `for`", node, help="write for (r in completed([…])) { … }")
+            self._refuse_completed(node)
         elif where == "return":
             text = self._text(node)
             self._report("F014", "an operation is awaited before it is returned", node, help=f"write return await {text}")
         self._operation(node)
+
+    def _refuse_completed(self, node: Node) -> None:
+        self._report("F017", "`completed` stands in the head of a `for`", node, help="write for (r in completed([…])) { … }")
 
     def _is_operation(self, node: Node | None) -> bool:
         return isinstance(node, nodes.BranchBlock) or (isinstance(node, nodes.Call) and node.name in OPERATION_NAMES)
@@ -332,7 +337,7 @@ class Resolver:
     def _awaited(self, node: Node) -> None:
         if self._is_operation(node):
             if isinstance(node, nodes.Call) and node.name == "completed":
-                self._report("F017", "`completed` stands in the head of a `for`", node, help="write for (r in completed([…])) { … }")
+                self._refuse_completed(node)
             self._operation(node)
         elif isinstance(node, nodes.Name | nodes.Member | nodes.Index | nodes.Conditional | Broken):
             self._expression(node, "what is awaited")
@@ -400,7 +405,7 @@ class Resolver:
 
     def _operand(self, node: Node) -> None:
         if isinstance(node, nodes.Call) and node.name == "completed":
-            self._report("F017", "`completed` stands in the head of a `for`", node, help="write for (r in completed([…])) { … }")
+            self._refuse_completed(node)
         elif self._is_operation(node):
             self._operation(node)
         elif isinstance(node, nodes.Await):
@@ -502,12 +507,13 @@ class Resolver:
             "here",
             self._hoisted(node, line, name),
         )
-        if not isinstance(node, nodes.Call) or node.name != "completed":
-            self._operation(node)
+        self._operation(node)
 
     def _call(self, node: nodes.Call, inside: str) -> None:
         if node.name in BUILTINS:
             self._arguments(node, BUILTINS[node.name])
+        elif node.name == "completed":
+            self._refuse_completed(node)
         elif self._is_operation(node):
             self._refuse_operation(node, inside)
         elif node.name in EMITS:
@@ -758,7 +764,7 @@ class Resolver:
         base = "result"
         if isinstance(node, nodes.Call):
             first = node.args[0] if node.args else None
-            wanted = first.value if isinstance(first, nodes.Literal) else node.name
+            wanted = first.value if isinstance(first, nodes.Literal) else "results" if node.name in GROUPS else node.name
             if isinstance(wanted, str) and wanted.isascii() and wanted.isidentifier() and wanted not in RESERVED:
                 base = wanted
         name, number = base, 2
@@ -780,11 +786,16 @@ class Resolver:
         line = self.source.line(number)
         end = column - 1 + (node.end - node.start)
         rest = line[end:] if end <= len(line) else " …"
-        return f"{line[: column - 1]}{name}{rest}".strip()
+        return _without_comment(f"{line[: column - 1]}{name}{rest}").strip()
 
     def _report(self, code: str, message: str, node: Node, label: str = "", help: str | tuple[str, ...] = (),
                 related: tuple[tuple[int, int, str], ...] = ()) -> None:  # fmt: skip
         self.problems.report(code, message, node.start, node.end, label, help, related)
+
+
+def _without_comment(line: str) -> str:
+    code = _CODE.match(line)
+    return code[0] if code and line.startswith("//", code.end()) else line
 
 
 def json_type(value: object) -> str:

@@ -1,0 +1,149 @@
+"""What exists outside the file: tasks and workflows that are not known, and inputs that do not fit (F103 to F105)."""
+
+from __future__ import annotations
+
+from rhythm.lang.flow import Known, TaskShape, compile_flow
+from rhythm.lang.source import Diagnostic
+
+TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"
+TASKS = {
+    "chargeCard": TaskShape(
+        {"orderId": frozenset({TEXT}), "amount": frozenset({NUMBER}), "note": frozenset({TEXT, NULL})}, frozenset({"orderId", "amount"})
+    ),
+    "ping": TaskShape({}, frozenset()),
+    "anything": TaskShape({"id": frozenset()}, frozenset({"id"}), open=True),
+}
+KNOWN = Known(TASKS, frozenset({"processOrder", "main"}))
+
+
+def found(text: str, known: Known = KNOWN) -> list[Diagnostic]:
+    compilation = compile_flow(text, "main.flow", known)
+    assert not compilation.errors, compilation.errors
+    assert compilation.programs, "a warning never stops a registration"
+    return [diagnostic for diagnostic in compilation.diagnostics if "F103" <= diagnostic.code <= "F105"]
+
+
+def shown(text: str, known: Known = KNOWN) -> list[tuple[str, str, str, str]]:
+    """Code, message, the words it points at, and help."""
+    return [(d.code, d.message, text[d.start : d.end], "\n".join(d.help)) for d in found(text, known)]
+
+
+def test_nothing_known_nothing_missing() -> None:
+    assert shown('await task("nope", { x: 1 })\nawait workflow("nope")', Known()) == []
+
+
+def test_known_task_with_fitting_inputs_is_quiet() -> None:
+    assert shown('await task("chargeCard", { orderId: "o-1", amount: 9.5 })\nawait task("ping")\nawait task("ping", {})') == []
+
+
+def test_unknown_task_names_the_nearest() -> None:
+    assert shown('await task("chargeCrd")') == [
+        ("F103", "no task `chargeCrd` is registered here", '"chargeCrd"', 'did you mean "chargeCard"?')
+    ]
+
+
+def test_nearest_task_is_found_across_spellings() -> None:
+    assert shown('await task("charge_card", {})')[0][3] == 'did you mean "chargeCard"?'
+
+
+def test_unknown_task_without_a_near_one_is_to_be_defined() -> None:
+    [(code, _, _, help)] = shown('await task("sendFax")')
+    assert (code, help) == ("F103", "define it in Python: @rhythm.task, def sendFax(…)")
+
+
+def test_unknown_task_is_found_wherever_it_is_started() -> None:
+    text = 'let ids = [task("a1"), task("b1")]\nawait all(ids)\nlet r = await race({ x: task("c1") })\nawait branch { await task("d1") }'
+    assert [words for _, _, words, _ in shown(text)] == ['"a1"', '"b1"', '"c1"', '"d1"']
+
+
+def test_computed_name_of_a_task_is_not_judged() -> None:
+    assert shown('let name = "nope"\nawait task(name)') == []
+
+
+def test_empty_registry_knows_no_task() -> None:
+    assert [code for code, *_ in shown('await task("ping")', Known(tasks={}))] == ["F103"]
+
+
+def test_unknown_input_names_the_nearest() -> None:
+    text = 'await task("chargeCard", { orderId: "o", amount: 1, nte: "x" })'
+    assert shown(text) == [("F104", "task `chargeCard` has no input `nte`", 'nte: "x"', "did you mean `note`?")]
+
+
+def test_unknown_input_without_a_near_one_shows_what_the_task_takes() -> None:
+    text = 'await task("chargeCard", { orderId: "o", amount: 1, colour: "red" })'
+    assert shown(text)[0][3] == "it takes orderId, amount, note"
+
+
+def test_input_of_a_task_that_takes_none() -> None:
+    assert shown('await task("ping", { x: 1 })') == [("F104", "task `ping` has no input `x`", "x: 1", "it takes no inputs")]
+
+
+def test_task_that_takes_any_inputs_has_no_unknown_ones() -> None:
+    assert shown('await task("anything", { id: 1, whatever: 2 })') == []
+
+
+def test_missing_inputs_are_named_together_at_the_inputs() -> None:
+    text = 'await task("chargeCard", {})'
+    assert shown(text) == [("F104", "task `chargeCard` also needs `amount`, `orderId`", "{}", "it takes orderId, amount, note")]
+
+
+def test_missing_inputs_without_any_are_reported_at_the_name() -> None:
+    assert shown('await task("anything")') == [("F104", "task `anything` also needs `id`", '"anything"', "it takes id")]
+
+
+def test_input_with_a_default_may_be_left_out() -> None:
+    assert shown('await task("chargeCard", { orderId: "o", amount: 1 })') == []
+
+
+def test_spread_inputs_may_hold_what_is_missing() -> None:
+    assert shown('let o = { amount: 1 }\nawait task("chargeCard", { ...o, orderId: "x" })') == []
+
+
+def test_computed_inputs_are_not_judged() -> None:
+    assert shown('let o = {}\nawait task("chargeCard", o)') == []
+
+
+def test_written_input_of_the_wrong_type() -> None:
+    text = 'await task("chargeCard", { orderId: 7, amount: "9.5", note: true })'
+    assert shown(text) == [
+        ("F104", "`orderId` of task `chargeCard` is text, not a number", "7", ""),
+        ("F104", "`amount` of task `chargeCard` is a number, not text", '"9.5"', ""),
+        ("F104", "`note` of task `chargeCard` is null or text, not true or false", "true", ""),
+    ]
+
+
+def test_null_fits_where_null_is_allowed_and_nowhere_else() -> None:
+    text = 'await task("chargeCard", { orderId: null, amount: 1, note: null })'
+    assert [(message, words) for _, message, words, _ in shown(text)] == [("`orderId` of task `chargeCard` is text, not null", "null")]
+
+
+def test_computed_input_is_not_judged_by_type() -> None:
+    assert shown('let n = 5\nawait task("chargeCard", { orderId: n, amount: n })') == []
+
+
+def test_input_of_no_stated_type_takes_anything() -> None:
+    assert shown('await task("anything", { id: true })') == []
+
+
+def test_unknown_function_that_is_a_task_shows_how_to_call_it() -> None:
+    compilation = compile_flow("let r = chargeCard(1)", "main.flow", KNOWN)
+    assert [(d.code, d.help) for d in compilation.errors] == [("F023", ('to run your own code, write await task("chargeCard", { … })',))]
+
+
+def test_unknown_workflow_names_the_nearest() -> None:
+    assert shown('await workflow("procesOrder")') == [
+        ("F105", "no workflow `procesOrder` is in these files", '"procesOrder"', 'did you mean "processOrder"?')
+    ]
+
+
+def test_unknown_workflow_without_a_near_one() -> None:
+    assert [(code, help) for code, _, _, help in shown('await workflow("refund")')] == [("F105", "")]
+
+
+def test_known_workflow_is_quiet() -> None:
+    assert shown('await workflow("processOrder", { anything: 1 })\nlet name = "x"\nawait workflow(name)') == []
+
+
+def test_tasks_and_workflows_are_judged_apart() -> None:
+    assert [code for code, *_ in shown('await task("x1")\nawait workflow("x1")', Known(tasks=TASKS))] == ["F103"]
+    assert [code for code, *_ in shown('await task("x1")\nawait workflow("x1")', Known(workflows=frozenset()))] == ["F105"]
