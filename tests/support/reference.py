@@ -341,7 +341,7 @@ def _number(op: str, left: Any, right: Any) -> int | float:
     if op == "%":
         quotient = Fraction(left) / Fraction(right)
         rest = Fraction(left) - Fraction(right) * math.trunc(quotient)
-        return int(rest) if isinstance(left, int) and isinstance(right, int) else float(rest)
+        return int(rest) if isinstance(left, int) and isinstance(right, int) else math.copysign(float(rest), left)
     return {"+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right, "/": lambda: left / right}[op]()
 
 

@@ -102,16 +102,19 @@ class World:
     def json(self, value: Any) -> Any:
         return json.loads(json.dumps(value)) if self.through_json else value
 
-    def turn(self, e: Execution) -> None:
-        if e.status != "running":
-            return
-        e.turns += 1
+    def inputs_of(self, e: Execution) -> Inputs:
+        """What the next turn of the execution takes."""
         moment = parse_time("2026-11-15T09:00:00Z").fromtimestamp(EPOCH + self.clock, tz=parse_time("2026-11-15").tzinfo)
         ctx = {"id": e.id, "workflow": e.program.name, "version": e.program.version, "started_at": "2026-11-15T09:00:00Z", "attempt": 1,
                "parent_id": e.parent.id if e.parent else None}  # fmt: skip
-        inputs = Inputs(
-            moment.isoformat().replace("+00:00", "Z"), f"{e.id}/{e.turns}", e.inputs, ctx, e.outcomes, tuple(e.signals), e.cancel
-        )
+        now, seed = moment.isoformat().replace("+00:00", "Z"), f"{e.id}/{e.turns + 1}"
+        return Inputs(now, seed, e.inputs, ctx, e.outcomes, tuple(e.signals), e.cancel)
+
+    def turn(self, e: Execution) -> None:
+        if e.status != "running":
+            return
+        inputs = self.inputs_of(e)
+        e.turns += 1
         turn = advance(e.program, e.snapshot, inputs, self.limits)
         self.commands += turn.commands
         for command in turn.commands:

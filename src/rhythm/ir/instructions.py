@@ -120,7 +120,7 @@ class Call(Expression):
 
 
 class Comprehension(Expression):
-    """`element` for each of `source` where `condition`; `names` are set for each and gone afterwards"""
+    """`element` for each of `source` where `condition`; `names` are set for each, and afterwards as they were"""
 
     element: Operand
     names: tuple[str, ...]

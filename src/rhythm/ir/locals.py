@@ -1,8 +1,8 @@
 """What instructions do with locals: which they set, read and lose, and whether any is read where it may not be set.
 
-`unset_reads` is a data-flow analysis over the flat code; a set of locals is the bits of one int. It knows three things that lose
-locals: a suspension keeps only its `keep`, a comprehension takes its own names with it, and the `finally` block between a Pend
-and where that goes on does both.
+`unset_reads` is a data-flow analysis over the flat code; a set of locals is the bits of one int. It knows two things that lose
+locals: a suspension keeps only its `keep`, and so does the `finally` block between a Pend and where that goes on. A
+comprehension loses none: what its names were before, they are again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ class _Analysis:
         self.code = program.code
         self.bits: dict[str, int] = {}
         self.known = [EVERYTHING] * len(self.code)  # on arrival; everything where nothing arrives
-        self.lost = [self.mask(_bound(instruction)) for instruction in self.code]
         self.handlers: list[list[ir.Handler]] = [[] for _ in self.code]
         for handler in program.handlers:
             for pc in range(handler.first, handler.last):
@@ -56,8 +55,7 @@ class _Analysis:
 
     def _survives(self, pc: int) -> int:
         instruction = self.code[pc]
-        kept = self.mask((*ALWAYS_SET, *instruction.keep)) if isinstance(instruction, ir.Await | ir.Take) else EVERYTHING
-        return kept & ~self.lost[pc]
+        return self.mask((*ALWAYS_SET, *instruction.keep)) if isinstance(instruction, ir.Await | ir.Take) else EVERYTHING
 
     def _leaving(self, pc: int, kept: int) -> Iterator[tuple[int, int]]:
         """Where the instruction leads, and what is set there."""
@@ -74,7 +72,7 @@ class _Analysis:
             case ir.Jump(to) | ir.JumpUnless(_, to):
                 yield to, after
         failed = kept & ~self.mask((instruction.state,)) if isinstance(instruction, ir.Take) else kept
-        for handler in self.handlers[pc]:
+        for handler in self.handlers[pc] if can_fail(instruction) else ():
             yield handler.target, failed | self.mask((handler.into,))
 
     def _through_finally(self, state: str, block: int) -> int:
@@ -86,7 +84,10 @@ class _Analysis:
         return self.through[state, block]
 
     def _region(self, state: str, block: int) -> set[int]:
-        """The instructions on the ways from the block's first to its EndFinally. Ways that leave it otherwise do not count."""
+        """The instructions on the ways from the block's first to its EndFinally.
+
+        Ways that leave it otherwise do not count, also if a loop around it leads them to its Pend or its failures again.
+        """
         before: dict[int, set[int]] = {block: set()}
         ahead, ends = [block], []
         while ahead:
@@ -95,7 +96,7 @@ class _Analysis:
             if getattr(instruction, "state", None) == state and isinstance(instruction, ir.Pend | ir.EndFinally):
                 ends += [pc] if isinstance(instruction, ir.EndFinally) else []
                 continue
-            for to in self._follow(pc):
+            for to in self._follow(pc, state):
                 if to not in before:
                     ahead.append(to)
                 before.setdefault(to, set()).add(pc)
@@ -107,10 +108,10 @@ class _Analysis:
                 ends += before[pc]
         return region
 
-    def _follow(self, pc: int) -> list[int]:
+    def _follow(self, pc: int, state: str) -> list[int]:
         instruction = self.code[pc]
         following = [pc + 1] if falls_through(instruction) else []
-        return following + targets(instruction) + [handler.target for handler in self.handlers[pc]]
+        return following + targets(instruction) + [handler.target for handler in self.handlers[pc] if handler.into != state]
 
 
 def targets(instruction: ir.Instruction) -> list[int]:
@@ -121,6 +122,14 @@ def targets(instruction: ir.Instruction) -> list[int]:
 
 def falls_through(instruction: ir.Instruction) -> bool:
     return not isinstance(instruction, ir.Jump | ir.Return | ir.Throw | ir.Pend | ir.EndFinally)
+
+
+def can_fail(instruction: ir.Instruction) -> bool:
+    """Whether a handler can be entered from here. A jump out of a `try` stands inside it, yet after its `finally` has run."""
+    match instruction:
+        case ir.Jump() | ir.Pend() | ir.Return(ir.Local() | ir.Const()):
+            return False
+    return True
 
 
 def sets(instruction: ir.Instruction) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from rhythm.record import Record
 
 _SPREADABLE = (ir.ListOf, ir.ObjectOf, ir.OperandList, ir.OperandObject)
 RESERVED = frozenset({"$m", "$started"})  # the interpreter's own: no instruction sets them
-HEIGHT = 400  # of one instruction, so that compiling it and running it stay within Python's own limit
+HEIGHT = 200  # of one instruction, so that compiling it and running it stay within Python's own limit
 
 
 def verify(program: Program) -> Program:
@@ -109,10 +109,6 @@ class _Verifier:
                     self._refuse(pc, "starts operations inside an expression")
                 if isinstance(child, ir.Group) and (child.mode == "completed") != isinstance(node, ir.Gather):
                     self._refuse(pc, "takes `completed` for another group, or another group for it")
-        if isinstance(node, ir.Comprehension):
-            inner = {name for each, _ in nodes((node.element, node.condition)) if isinstance(each, ir.Comprehension) for name in each.names}
-            if inner & {*node.names}:
-                self._refuse(pc, f"walks with {min(inner & {*node.names})!r} twice")
 
     def _check_call(self, pc: int, signature: Signature | None, name: str, args: tuple[Any, ...]) -> None:
         if signature is None:

@@ -97,10 +97,7 @@ class _Turn:
             except RecursionError:
                 return self._failed(LimitFault("a value nested too deep"))
             except Fault as fault:
-                ended = self._caught(fault)
-                if ended:
-                    return ended
-                continue
+                stop = self._caught(fault) or self._spent_turn()
             if stop is not None:
                 return stop
 
@@ -114,6 +111,8 @@ class _Turn:
                 if next < 0:
                     break
                 pc = next
+                if machine.fuel <= 0:  # one statement may overdraw the turn; the next one must not add to that
+                    break
         finally:
             self.pc = pc
             machine.fuel -= used
@@ -121,9 +120,12 @@ class _Turn:
             return self._suspended()
         if next == DONE:
             return self._completed()
-        return self._yielded() if machine.fuel <= 0 else None
+        return self._spent_turn()
 
     # how a turn ends
+
+    def _spent_turn(self) -> Turn | None:
+        return self._yielded() if self.machine.fuel <= 0 else None
 
     def _spent(self) -> int:
         return self.snapshot.instructions + self.machine.limits.turn_instructions - self.machine.fuel

@@ -49,6 +49,21 @@ def decode_snapshot(data: bytes | str) -> Snapshot:
         version = fields.pop("v")
         if version > SNAPSHOT_VERSION:
             raise InvalidProgram(f"the snapshot has format {version}, this Rhythm knows up to {SNAPSHOT_VERSION}: upgrade the worker")
-        return Snapshot(**fields)
+        return _checked(Snapshot(**fields), version)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InvalidProgram(f"not a snapshot: {type(problem).__name__}: {problem}") from problem
+
+
+def _checked(snapshot: Snapshot, version: int) -> Snapshot:
+    if version < 1:
+        raise ValueError(f"format {version}")
+    for name, value in snapshot.__dict__.items():
+        if type(value) not in _TYPES[name]:
+            raise TypeError(f"`{name}` cannot be {value!r:.60}")
+    return snapshot
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "statement_index": (int,), "locals": (dict,), "awaiting": (dict, type(None)), "next_child": (int,), "instructions": (int,),
+    "cancelled": (bool,),
+}  # fmt: skip

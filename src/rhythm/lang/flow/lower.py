@@ -24,6 +24,7 @@ RESULT = "$return"  # the value of a `return` that still has `finally` blocks to
 class _Finally(Record):
     state: str
     block: int
+    left: list[tuple[int, int]]  # jumps out of the `try`, from after its `finally` on: a cancel that comes there must not run it again
 
 
 class _Loop(Record):
@@ -246,29 +247,31 @@ class _Lowering:
 
     def _leave(self, to: int, at: int) -> None:
         """A jump out of the loop's body, through the `finally` blocks between."""
-        self._pass_finallys(self.loops[-1].finallys, at)
-        self._emit(ir.Jump(to, at))
+        self._pass_finallys(self.loops[-1].finallys, ir.Jump(to, at), at)
 
-    def _pass_finallys(self, outermost: int, at: int) -> None:
+    def _pass_finallys(self, outermost: int, leave: ir.Instruction, at: int) -> None:
+        end = self._label()
         for pending in reversed(self.finallys[outermost:]):
             after = self._label()
             self._emit(ir.Pend(pending.state, after, pending.block, at))
             self._place(after)
+            pending.left.append((after, end))
+        self._emit(leave)
+        self._place(end)
 
     def _return(self, node: nodes.Return) -> None:
         value = ir.Const(None) if node.value is None else self._evaluated(node.value)
         if self.finallys:
             self._emit(ir.Set(RESULT, value, node.start))
-            self._pass_finallys(0, node.start)
             value = ir.Local(RESULT)
-        self._emit(ir.Return(value, node.start))
+        self._pass_finallys(0, ir.Return(value, node.start), node.start)
 
     def _throw(self, node: nodes.Throw) -> None:
         self._emit(ir.Throw(self._expression(node.value), node.start))
 
     def _try(self, node: nodes.Try) -> None:
         end = self._label()
-        pending = _Finally(self._fresh("finally"), self._label()) if node.cleanup else None
+        pending = _Finally(self._fresh("finally"), self._label(), []) if node.cleanup else None
         if pending:
             self.finallys.append(pending)
         first = self._here()
@@ -290,6 +293,9 @@ class _Lowering:
     def _cleanup(self, block: Block, pending: _Finally, first: int) -> None:
         self.finallys.pop()
         self._place(pending.block)
+        for after, end in pending.left:
+            self.handlers.append(ir.Handler(first, after, pending.block, pending.state, "finally"))
+            first = end
         self.handlers.append(ir.Handler(first, pending.block, pending.block, pending.state, "finally"))
         self._block(block, pending.state, RESULT)
         self._emit(ir.EndFinally(pending.state, block.end))

@@ -212,12 +212,13 @@ class Parser:
         self._expect(")", "to close the parameters")
         if tuple(found) not in ((), ("inputs",), ("ctx", "inputs")):
             own = [name for name in found if name not in ("ctx", "inputs")]
+            apart = ("write (inputs), and take it apart inside:", f"let {{ {', '.join(own)} }} = inputs")
             self.problems.report(
                 "F030",
                 "a workflow takes no parameters, `inputs`, or `ctx, inputs`",
                 opening.start,
                 self._last.end,
-                help=("write (inputs), and take it apart inside:", f"let {{ {', '.join(own)} }} = inputs") if own else "write (ctx, inputs)",
+                help=apart if own else "write (ctx, inputs)",
             )
             return ("ctx", "inputs")
         return tuple(found)
@@ -374,7 +375,9 @@ class Parser:
 
     def _element(self) -> nodes.Name:
         if self._at("..."):
-            self._fail("F033", "the rest of a list cannot be taken in a pattern", self._token, help="use slice(list, start) on the next line")
+            self._fail(
+                "F033", "the rest of a list cannot be taken in a pattern", self._token, help="use slice(list, start) on the next line"
+            )
         return self._pattern_name(self._expression())
 
     def _field(self) -> nodes.Field:
@@ -842,7 +845,11 @@ class Parser:
         following = self._token
         if _is(following, "=>"):
             self._lambda(token.start)
-        if token.value == "not" and not following.line_start and (following.kind == "name" or following.value in ("(", "true", "false", "null")):
+        if (
+            token.value == "not"
+            and not following.line_start
+            and (following.kind == "name" or following.value in ("(", "true", "false", "null"))
+        ):
             self._fail("F007", "`not` is written `!`", token)
         if _is(following, "(") and not following.line_start:
             args = self._arguments()
@@ -912,7 +919,9 @@ class Parser:
             first = self._item()
             if self._at("for"):
                 if isinstance(first, nodes.Spread):
-                    self._report("F001", "the element of a comprehension cannot be spread", first, help="write flatten([xs for xs in lists])")
+                    self._report(
+                        "F001", "the element of a comprehension cannot be spread", first, help="write flatten([xs for xs in lists])"
+                    )
                 return self._comprehension(opening, first)
             if not self._take(",") and not self._at("]"):
                 self._missing_comma("]")

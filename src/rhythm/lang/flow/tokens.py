@@ -20,7 +20,7 @@ ASSIGNMENTS = frozenset({"=", "+=", "-=", "*=", "/=", "%="})
 
 
 class Token:
-    """`kind`: name, keyword, number, text, template, part, endtemplate, punctuation, strange or end; `value`: the word, number or string."""
+    """`kind`: name, keyword, number, text, template, part, endtemplate, punctuation, strange or end; `value`: the word, number, text."""
 
     __slots__ = ("end", "kind", "line_start", "start", "value")
 
