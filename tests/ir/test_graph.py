@@ -140,6 +140,12 @@ def test_nested_finallys_are_passed_one_after_the_other() -> None:
     assert [edge for edge in found if edge[0] == 'log("out")'] == []
 
 
+def test_a_try_that_is_left_in_several_ways_is_drawn_once() -> None:
+    shown = drawn("for (i in inputs) { try { if (i) { break }; if (inputs.a) { return 1 }; log(i) } finally { log(2) } }")
+    assert [node.label for node in shown.nodes if node.kind in ("try", "finally")] == ["try", "finally"]
+    assert {node.depth for node in shown.nodes if node.label in ("break", "log(i)")} == {4, 3}
+
+
 def test_what_is_computed_only_is_not_drawn() -> None:
     assert [node.label for node in drawn("let a = 1\nif (a) { a += 1 } else { a = 2 }\nreturn a").nodes] == ["w", "if a", "return a"]
 

@@ -1,7 +1,7 @@
 """Reads `tests/programs/*.flow`: many cases a file, each with what it must give written into it as comments.
 
     === title of the case
-    // inputs: {"n": 2}                    optional; JSON. Also: signals, decisions, cancel_at, events, limits
+    // inputs: {"n": 2}                    optional; JSON. Also: signals, decisions, cancel_at, limits, log
     return inputs.n + 1
     //=> 3                                 the result, as JSON
 
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
-_DIRECTIVE = re.compile(r"^// (inputs|signals|decisions|cancel_at|limits|log|turns): (.*)$", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^// (inputs|signals|decisions|cancel_at|limits|log): (.*)$", re.MULTILINE)
 _RESULT = re.compile(r"^\s*//=> (.*)$", re.MULTILINE)
 _FAILURE = re.compile(r"//! (\w+) @(\d+) ?(.*)$", re.MULTILINE)
 _DIAGNOSTIC = re.compile(r"//~ (F\d+) @(\d+) ?([^\n]*?)(?=//~|$)", re.MULTILINE)

@@ -40,7 +40,7 @@ class Blocks:
         for pc, instruction in enumerate(self.code):
             if isinstance(instruction, ir.JumpUnless) and pc not in self.loops and instruction.to > pc:
                 self._add_if(pc, instruction.to)
-        self._add_handlers(program.handlers)
+        self._add_handlers(_whole(program.handlers))
         self.depths = self._depths()
 
     def beginning_at(self, pc: int) -> list[Block]:
@@ -89,7 +89,7 @@ class Blocks:
                 return end
         return otherwise
 
-    def _add_handlers(self, handlers: tuple[ir.Handler, ...]) -> None:
+    def _add_handlers(self, handlers: list[ir.Handler]) -> None:
         ends = {instruction.state: pc for pc, instruction in enumerate(self.code) if isinstance(instruction, ir.EndFinally)}
         caught = {self._add_catch(handler) for handler in handlers if handler.kind == "catch"}
         for handler in handlers:
@@ -110,3 +110,12 @@ class Blocks:
                 last, cleanup = max(last, block), block
         self.all.append(Block("catch", handler.target, last, handler.into, cleanup))
         return cleanup
+
+
+def _whole(handlers: tuple[ir.Handler, ...]) -> list[ir.Handler]:
+    """One handler for each `catch` and `finally`, from the first to the last instruction that it covers: it may leave out some between."""
+    whole: dict[tuple[str, int], ir.Handler] = {}
+    for handler in handlers:
+        known = whole.setdefault((handler.kind, handler.target), handler)
+        whole[handler.kind, handler.target] = known.replace(first=min(known.first, handler.first), last=max(known.last, handler.last))
+    return list(whole.values())

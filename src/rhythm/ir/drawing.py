@@ -25,11 +25,11 @@ _SPECIAL = re.compile(r"[^\w\s.,:=+*/?!()'$%…├└│─-]")
 
 def as_text(graph: Graph) -> str:
     """An outline: one line for each node, with its line of the source, indented as its block is."""
-    lines = [graph.name]
+    lines, gone_to = [graph.name], _gone_to(graph)
     for number, node in enumerate(graph.nodes[1:], 1):
         if node.opens_else:
             lines.append(_line(0, node.depth - 1, "else"))
-        lines.append(_line(node.line, node.depth, f"{_MARKS[node.kind]} {node.label}{_gone_to(graph, number)}"))
+        lines.append(_line(node.line, node.depth, f"{_MARKS[node.kind]} {node.label}{gone_to.get(number, '')}"))
         lines += [_line(0, node.depth, f"  {row}") for row in _tree(node.items)]
     return "\n".join(lines)
 
@@ -38,11 +38,13 @@ def _line(line: int, depth: int, text: str) -> str:
     return f"{line or '':>5}  {'   ' * (depth - 1)}{text}"
 
 
-def _gone_to(graph: Graph, number: int) -> str:
-    if graph.nodes[number].kind not in _LEAVING:
-        return ""
-    targets = [graph.nodes[edge.target] for edge in graph.edges if edge.source == number and edge.label != "yes"]
-    return "".join(f"  ⟶ {f'line {target.line}' if target.line else target.label}" for target in targets)
+def _gone_to(graph: Graph) -> dict[int, str]:
+    arrows: dict[int, str] = {}
+    for edge in graph.edges:
+        target = graph.nodes[edge.target]
+        if graph.nodes[edge.source].kind in _LEAVING and edge.label != "yes":
+            arrows[edge.source] = f"{arrows.get(edge.source, '')}  ⟶ {f'line {target.line}' if target.line else target.label}"
+    return arrows
 
 
 def _tree(items: tuple[Item, ...]) -> Iterator[str]:

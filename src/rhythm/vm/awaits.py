@@ -338,6 +338,13 @@ def plan_of_child(m: Machine, value: Any, started: dict[str, Plan]) -> Plan:
     return started.get(str(n)) or {"op": "child", "n": n}
 
 
+def without_signals(plan: Plan) -> Plan:
+    """The plan whose signals are cancelled: no row stands for a signal that is waited for, so the plan itself must say it."""
+    if "items" in plan:
+        return {**plan, "items": [without_signals(item) for item in plan["items"]]}
+    return {**plan, "cancelled": True} if plan["op"] == "signal" else plan
+
+
 def remember(locals: dict[str, Any], plan: Plan) -> None:
     """Keeps the plan of something started without await, unless its number says it all."""
     if not plan.keys() <= _PLAIN or plan["op"] == "signal":
@@ -363,6 +370,8 @@ def resolve(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
 
 
 def _resolve_signal(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
+    if plan.get("cancelled"):
+        return Outcome("cancelled")
     timer = m.inputs.outcomes.get(plan["n"])
     for signal in m.inputs.signals:
         if signal.name == plan["name"] and signal.id not in m.taken and signal.id not in reserved:
@@ -370,8 +379,6 @@ def _resolve_signal(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | Non
                 break
             reserved.add(signal.id)
             return Outcome("completed", signal.payload, signal.received_at, (signal.id,))
-    if timer is not None and timer.status == "cancelled":
-        return timer
     if timer is None and plan.get("timeout") != 0:
         return None
     ended_at = timer.ended_at if timer else 0.0

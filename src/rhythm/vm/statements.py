@@ -12,7 +12,6 @@ from rhythm.vm.awaits import (
     STARTED,
     Plan,
     check_fan_out,
-    child_number,
     error_of,
     next_completed,
     numbers,
@@ -24,6 +23,7 @@ from rhythm.vm.awaits import (
     start_branch,
     start_group,
     start_operation,
+    without_signals,
 )  # fmt: skip
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
@@ -187,7 +187,7 @@ class StatementCompiler:
             machine: Machine = frame["$m"]
             values = [arg(frame) for arg in args]
             if make is _cancel:
-                machine.commands += placed(at, _cancel, machine, *values, frame.get(STARTED, {}))
+                machine.commands += placed(at, _cancel, machine, *values, frame)
             else:
                 machine.commands.append(placed(at, make, machine, *values))
             return next
@@ -450,9 +450,10 @@ def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
     return c.SetAttribute(_text("set_attribute", name), value)
 
 
-def _cancel(m: Machine, id: Any, started: dict[str, Plan]) -> list[c.Command]:
-    n = child_number(m, id)
-    return [c.Cancel(each, each) for each in numbers(started.get(str(n), {"n": n}))]
+def _cancel(m: Machine, id: Any, frame: Frame) -> list[c.Command]:
+    plan = plan_of_child(m, id, frame.get(STARTED, {}))
+    remember(frame, without_signals(plan))
+    return [c.Cancel(each, each) for each in numbers(plan)]
 
 
 def _text(name: str, value: Any) -> str:
