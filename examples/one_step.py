@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rhythm.ir.program import Program
-from rhythm.lang.flow import compile_flow
+from rhythm.lang.flow.compile import compile_flow
 from rhythm.vm.commands import StartTask
 from rhythm.vm.interpreter import Completed, Failed, advance
 from rhythm.vm.machine import Inputs, Outcome

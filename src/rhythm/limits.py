@@ -14,6 +14,7 @@ class Limits(Record):
     source_bytes: int = 256 * 1024
     nesting: int = 64  # of blocks, brackets and templates in a source
     identifier_bytes: int = 255
+    variables: int = 500  # in scope at one place: each await of a program names those that it keeps
     diagnostics: int = 100  # shown for one file; the rest is counted
     turn_instructions: int = 100_000  # then the turn yields (`Continue`)
     statement_work: int = 1_000_000  # instructions' worth of work inside one statement (comprehensions, builtins)

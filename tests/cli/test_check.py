@@ -144,7 +144,7 @@ def test_version_is_that_of_the_package(shell: Shell) -> None:
 
 
 def test_reader_that_goes_away_is_no_error(shell: Shell) -> None:
-    shell.write("a.flow", "\n".join(f"let x{i} = {i}" for i in range(5000)))
+    shell.write("a.flow", "\n".join(f"log({i})" for i in range(5000)))
     process = subprocess.Popen(
         [sys.executable, "-m", "rhythm", "listing", "a.flow"],
         cwd=shell.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -18,7 +18,7 @@ from typing import Any
 
 from rhythm.ir.codec import dump_program
 from rhythm.ir.instructions import IR_VERSION
-from rhythm.lang.flow import compile_flow
+from rhythm.lang.flow.compile import compile_flow
 from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import SNAPSHOT_VERSION, encode_snapshot
 from tests.support.world import Execution, World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rhythm.ir import instructions as ir
 from rhythm.ir.program import Program
-from rhythm.lang.flow import compile_flow
+from rhythm.lang.flow.compile import compile_flow
 from rhythm.record import Record
 
 ORDER = """\

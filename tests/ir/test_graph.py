@@ -11,7 +11,7 @@ from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import Graph, graph
 from rhythm.ir.locals import falls_through, targets
 from rhythm.ir.program import Program
-from rhythm.lang.flow import compile_flow
+from rhythm.lang.flow.compile import compile_flow
 from tests.ir.samples import ORDER, compiled
 from tests.support.cases import all_cases
 

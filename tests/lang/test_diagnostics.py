@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rhythm.lang.flow import compile_flow
+from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.problems import CODES
 from rhythm.limits import DEFAULT_LIMITS
 from tests.support.cases import all_cases

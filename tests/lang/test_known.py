@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rhythm.lang.flow import Known, TaskShape, compile_flow
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.lang.flow.resolver import Known, TaskShape
 from rhythm.lang.source import Diagnostic
 
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.lang.flow import Compilation, compile_flow
+from rhythm.lang.flow.compile import Compilation, compile_flow
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.vm import commands as c
 from tests.support.cases import Case, all_cases
@@ -69,3 +69,4 @@ def test_program(case: Case) -> None:
     stored_world, stored = run(case, compilation, through_json=True)
     check_end(case, stored_world, stored)
     assert (stored.status, stored.value, stored.at, stored.turns) == (straight.status, straight.value, straight.at, straight.turns)
+

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.lang.flow import Compilation, compile_flow
+from rhythm.lang.flow.compile import Compilation, compile_flow
 from rhythm.lang.flow.problems import CODES
 from rhythm.vm import commands as c
 from rhythm.vm.snapshot import Snapshot, encode_snapshot

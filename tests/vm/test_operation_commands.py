@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rhythm.lang.flow import compile_flow
+from rhythm.lang.flow.compile import compile_flow
 from rhythm.vm import commands as c
 from tests.support.world import World
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from rhythm.ir.program import Program
-from rhythm.lang.flow import compile_flow, nodes
+from rhythm.lang.flow import nodes
+from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.format import format_source
 from rhythm.lang.flow.lexer import Lexer
 from rhythm.lang.flow.parser import Parser

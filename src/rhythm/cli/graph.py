@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-
-from rhythm.cli.programs import add_arguments, choose, compile_file
+from rhythm.cli.options import Arguments, Option
+from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser)
-    parser.add_argument("--format", choices=("text", "mermaid"), default="text", help="an outline, or a flow chart for Markdown")
+OPTIONS = (FILE, WORKFLOW, Option("--format", "an outline, or a flow chart for Markdown", choices=("text", "mermaid"), default="text"))
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     program = choose(compile_file(args.file, quiet=True), args.file, args.workflow)
     print((as_text if args.format == "text" else as_mermaid)(graph(program)))
     return 0

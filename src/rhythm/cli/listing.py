@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-
-from rhythm.cli.programs import add_arguments, choose, compile_file
+from rhythm.cli.options import Arguments, Option
+from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.codec import dump_program
 from rhythm.ir.listing import listing
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="text for people; json is what is stored")
+OPTIONS = (FILE, WORKFLOW, Option("--format", "text for people; json is what is stored", choices=("text", "json"), default="text"))
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     programs = compile_file(args.file, quiet=True)
     chosen = (choose(programs, args.file, args.workflow),) if args.workflow else programs
     show = listing if args.format == "text" else dump_program

@@ -5,11 +5,13 @@ Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+
+from rhythm.cli.options import HelpWanted, UsageError, help_page, parse
+from rhythm.lang.source import nearest
 
 COMMANDS = {
     "run": "run a workflow here and now, against your tasks",
@@ -26,10 +28,6 @@ usage: rhythm COMMAND [options]
 {commands}
 
 rhythm COMMAND --help says more about one of them; rhythm --version says which Rhythm this is."""
-
-
-class UsageError(Exception):
-    """What the user asked for cannot be done; the message says what to do instead."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,13 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(name: str, args: list[str]) -> int:
     if name not in COMMANDS:
-        from rhythm.lang.source import nearest
-
         near = nearest(name, COMMANDS)
         raise UsageError(f"there is no command `{name}`" + (f"; did you mean `{near}`?" if near else "; see rhythm --help"))
     command = importlib.import_module(f"rhythm.cli.{name}")
-    parser = argparse.ArgumentParser(
-        prog=f"rhythm {name}", description=command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    command.configure(parser)
-    return int(command.run(parser.parse_args(args)))
+    try:
+        arguments = parse(command.OPTIONS, args)
+    except HelpWanted:
+        print(help_page(f"rhythm {name}", str(command.__doc__), command.OPTIONS))
+        return 0
+    except UsageError as problem:
+        raise UsageError(f"{problem}\nrhythm {name} --help says more") from None
+    return int(command.run(arguments))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
-from pathlib import Path
 
 from rhythm.cli.files import read_source
-from rhythm.cli.main import UsageError
+from rhythm.cli.options import Option, UsageError
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
-from rhythm.lang.flow import Known, compile_flow
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.lang.flow.resolver import Known
 from rhythm.lang.source import nearest, render_all
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .flow file, or - for standard input")
-    parser.add_argument(
-        "--workflow", metavar="NAME", help="which workflow of the file (default: the one named like the file, else the first)"
-    )
+FILE = Option("FILE", "a .flow file, or - for standard input")
+WORKFLOW = Option("--workflow", "which workflow of the file: else the one named like the file, else the first", value="NAME")
 
 
 def compile_file(name: str, known: Known | None = None, quiet: bool = False) -> tuple[Program, ...]:
@@ -37,7 +33,7 @@ def choose(programs: tuple[Program, ...], file: str, wanted: str | None) -> Prog
     """The workflow that was asked for."""
     by_name = {program.name: program for program in programs}
     if wanted is None:
-        return by_name.get(Path(file).stem, programs[0])
+        return by_name.get(os.path.splitext(os.path.basename(file))[0], programs[0])
     if wanted in by_name:
         return by_name[wanted]
     near = nearest(wanted, by_name)

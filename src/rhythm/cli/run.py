@@ -8,44 +8,40 @@ Nothing is stored. Exit code 0: it completed; 1: it failed; 2: it could not be r
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from rhythm.cli.files import load_app, read_source
-from rhythm.cli.main import UsageError
-from rhythm.cli.programs import add_arguments, choose, compile_file
+from rhythm.cli.app import load_app
+from rhythm.cli.files import read_source
+from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
 from rhythm.ir.program import Program
-from rhythm.lang.flow import Known, compile_flow
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.lang.flow.resolver import Known
 from rhythm.lang.source import Diagnostic, Source, render
 from rhythm.vm.values import json_problem
 from rhythm.worker.execution import Execution
 from rhythm.worker.handlers import default_tasks
 from rhythm.worker.inprocess import InProcessRun
 
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    add_arguments(parser)
-    parser.add_argument("--app", metavar="FILE", help="the Python file or module that registers the tasks with @rhythm.task")
-    parser.add_argument(
-        "-i", "--input", action="append", default=[], metavar="KEY=TEXT", help="an input as text; KEY:=JSON gives any JSON value"
-    )
-    parser.add_argument("--inputs", metavar="JSON", help="all inputs as one JSON value")
-    parser.add_argument(
-        "--signal", action="append", default=[], metavar="NAME=JSON", help="a signal that is in the mailbox from the start; repeatable"
-    )
-    parser.add_argument(
-        "--fast-forward", action="store_true", help="skip sleeping: jump to the next timer or retry when no task is running"
-    )
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="json: stdout is exactly one JSON document")
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not show what happens while it runs")
+OPTIONS = (
+    FILE,
+    WORKFLOW,
+    Option("--app", "the Python file or module that registers the tasks with @rhythm.task", value="FILE"),
+    Option("--input", "an input as text; KEY:=JSON gives any JSON value", value="KEY=TEXT", short="-i", many=True),
+    Option("--inputs", "all inputs as one JSON value", value="JSON"),
+    Option("--signal", "a signal that is in the mailbox from the start", value="NAME=JSON", many=True),
+    Option("--fast-forward", "skip sleeping: jump to the next timer or retry when no task is running"),
+    Option("--output", "json: stdout is exactly one JSON document", choices=("text", "json"), default="text"),
+    Option("--quiet", "do not show what happens while it runs", short="-q"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Arguments) -> int:
     if args.output == "json":
         return _run_for_machines(args)
     ended = _execute(args)
@@ -56,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     return 1
 
 
-def _run_for_machines(args: argparse.Namespace) -> int:
+def _run_for_machines(args: Arguments) -> int:
     """Whatever tasks print, or the programs they start, goes to standard error: standard output is the document alone."""
     sys.stdout.flush()
     document = os.dup(1)
@@ -79,7 +75,7 @@ def _run_for_machines(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _execute(args: argparse.Namespace) -> Execution:
+def _execute(args: Arguments) -> Execution:
     inputs, signals = _inputs(args), [_signal(text) for text in args.signal]
     if args.app:
         load_app(args.app)
@@ -103,7 +99,7 @@ def _finder(programs: tuple[Program, ...], file: str) -> Any:
     return find
 
 
-def _inputs(args: argparse.Namespace) -> Any:
+def _inputs(args: Arguments) -> Any:
     if args.inputs is not None:
         if args.input:
             raise UsageError("give the inputs with --inputs or with -i, not with both")

@@ -31,6 +31,7 @@ class _Analysis:
     def __init__(self, program: Program) -> None:
         self.code = program.code
         self.bits: dict[str, int] = {}
+        self.kept: dict[int, int] = {}  # the bits of a `keep`, by its identity
         self.known = [EVERYTHING] * len(self.code)  # on arrival; everything where nothing arrives
         self.handlers: list[list[ir.Handler]] = [[] for _ in self.code]
         for handler in program.handlers:
@@ -55,7 +56,11 @@ class _Analysis:
 
     def _survives(self, pc: int) -> int:
         instruction = self.code[pc]
-        return self.mask((*ALWAYS_SET, *instruction.keep)) if isinstance(instruction, ir.Await | ir.Take) else EVERYTHING
+        if not isinstance(instruction, ir.Await | ir.Take):
+            return EVERYTHING
+        if id(instruction.keep) not in self.kept:  # many instructions keep the very same locals
+            self.kept[id(instruction.keep)] = self.mask((*ALWAYS_SET, *instruction.keep))
+        return self.kept[id(instruction.keep)]
 
     def _leaving(self, pc: int, kept: int) -> Iterator[tuple[int, int]]:
         """Where the instruction leads, and what is set there."""
@@ -171,7 +176,7 @@ def reads(instruction: ir.Instruction) -> Iterator[str]:
             case tuple():
                 stack += [(item, bound) for item in node]
             case Record() if not isinstance(node, ir.Const):
-                stack += [(field, bound) for field in node.__dict__.values()]
+                stack += [(field, bound) for field in _fields(node)]
 
 
 def nodes(value: Any) -> Iterator[tuple[Record, int]]:
@@ -184,7 +189,12 @@ def nodes(value: Any) -> Iterator[tuple[Record, int]]:
         elif isinstance(node, Record):
             yield node, height
             if not isinstance(node, ir.Const):
-                stack += [(field, height + 1) for field in node.__dict__.values()]
+                stack += [(field, height + 1) for field in _fields(node)]
+
+
+def _fields(node: Record) -> list[Any]:
+    """The fields that may hold records: the many names of a `keep` are not worth looking at."""
+    return [field for name, field in node.__dict__.items() if name != "keep"]
 
 
 def _bound(instruction: ir.Instruction) -> Iterator[str]:

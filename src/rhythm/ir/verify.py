@@ -99,7 +99,7 @@ class _Verifier:
     def _check_places(self, pc: int, node: Record) -> None:
         """What may stand only in some places: spreads, operations in a comprehension, `completed`."""
         for name, below in node.__dict__.items():
-            for key, child in _children(below):
+            for key, child in _children(below) if name != "keep" else ():
                 if isinstance(child, ir.Spread) and (not isinstance(node, _SPREADABLE) or key is not None):
                     self._refuse(pc, "spreads outside a list or object")
                 if not isinstance(child, ir.Spread) and key is None and name == "entries":

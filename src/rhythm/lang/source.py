@@ -6,8 +6,6 @@ here too, so that every front end's messages look the same.
 
 from __future__ import annotations
 
-import difflib
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
@@ -15,6 +13,7 @@ from typing import Any
 from rhythm.record import Record
 
 TAB = "    "
+SHOWN = 200  # characters of a line
 
 
 class Source:
@@ -62,15 +61,14 @@ def render(source: Source, diagnostic: Diagnostic) -> str:
         f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}",
         f"{' ' * width} ┌─ {source.name}:{line}:{column}",
     ]
-    shown = 0
+    shown = None
     for start, end, label, mark in places:
         number, column = source.position(start)
-        text = source.line(number)
-        if number != shown:
+        text, at = _window(source.line(number), column - 1)
+        if (number, text) != shown:
             out.append(f"{number:>{width}} │ {_visible(text)}".rstrip())
-            shown = number
-        length = max(min(end, source.lines[number - 1] + len(text)) - start, 1)
-        before, under = text[: column - 1], text[column - 1 : column - 1 + length]
+            shown = number, text
+        before, under = text[:at], text[at : at + max(end - start, 1)]
         carets = mark * max(_columns(_visible(under)), 1)
         out.append(f"{' ' * width} │ {' ' * _columns(_visible(before))}{carets} {label}".rstrip())
     for number, text in enumerate(diagnostic.help):
@@ -106,9 +104,20 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     """The name that was probably meant, if one is near enough."""
     if len(word) > 80:
         return None
+    import difflib
+
     folded = {name.lower().replace("_", ""): name for name in known}
     match = difflib.get_close_matches(word.lower().replace("_", ""), folded, n=1, cutoff=0.7)
     return folded[match[0]] if match else None
+
+
+def _window(line: str, at: int) -> tuple[str, int]:
+    """The line, or of a very long one the part around `at`; and where in it that place is."""
+    if len(line) <= SHOWN:
+        return line, at
+    begin = max(min(at - SHOWN // 2, len(line) - SHOWN), 0)
+    before, after = "…" if begin else "", "…" if begin + SHOWN < len(line) else ""
+    return f"{before}{line[begin : begin + SHOWN]}{after}", at - begin + len(before)
 
 
 def _visible(text: str) -> str:
@@ -122,4 +131,6 @@ def _columns(text: str) -> int:
     """How many terminal columns the text fills."""
     if text.isascii():
         return len(text)
+    import unicodedata
+
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

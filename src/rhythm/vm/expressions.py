@@ -35,6 +35,7 @@ Frame = dict[str, Any]
 Compiled = Callable[[Frame], Any]
 
 _FAST_INT = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+_PLAIN = frozenset((int, float, str, bool, type(None)))
 _FAST_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
@@ -75,6 +76,8 @@ class ExpressionCompiler:
         if node.op in ("==", "!="):
             return self._equality(node)
         left, right, at, limits, op = self.compile(node.left), self.compile(node.right), node.at, self.limits, node.op
+        if op == "%":
+            return self._remainder(node)
         if op == "in":
             return lambda frame: placed(at, contains, left(frame), right(frame), frame["$m"].charge)
         return lambda frame: placed(at, arithmetic, op, left(frame), right(frame), limits, frame["$m"].charge)
@@ -95,15 +98,16 @@ class ExpressionCompiler:
                     return general(frame, a, number)
 
                 return with_constant
-            case ir.Local(name), ir.Local(other):
+            case ir.Local(name), _:
+                value = self.compile(node.right)
 
-                def of_locals(frame: Frame) -> Any:
-                    a, b = frame[name], frame[other]
+                def with_value(frame: Frame) -> Any:
+                    a, b = frame[name], value(frame)
                     if type(a) is int and type(b) is int and INT_MIN <= (result := compute(a, b)) <= INT_MAX:
                         return result
                     return general(frame, a, b)
 
-                return of_locals
+                return with_value
         left, right = self.compile(node.left), self.compile(node.right)
 
         def of_values(frame: Frame) -> Any:
@@ -114,8 +118,35 @@ class ExpressionCompiler:
 
         return of_values
 
+    def _remainder(self, node: ir.Binary) -> Compiled:
+        left, right, at, limits = self.compile(node.left), self.compile(node.right), node.at, self.limits
+
+        def remainder(frame: Frame) -> Any:
+            a, b = left(frame), right(frame)
+            if type(a) is int and type(b) is int and a >= 0 and b > 0:  # of the others, Python's has another sign
+                return a % b
+            return placed(at, arithmetic, "%", a, b, limits, frame["$m"].charge)
+
+        match node.left, node.right:
+            case ir.Local(name), ir.Const(int() as number) if type(number) is int and number > 0:
+
+                def of_local(frame: Frame) -> Any:
+                    a = frame[name]
+                    return a % number if type(a) is int and a >= 0 else remainder(frame)
+
+                return of_local
+        return remainder
+
     def _order(self, node: ir.Binary, compare: Callable[[int, int], bool]) -> Compiled:
         op, at, right = node.op, node.at, self.compile(node.right)
+        if isinstance(node.left, ir.Local) and isinstance(node.right, ir.Const) and type(node.right.value) is int:
+            local, number = node.left.name, node.right.value
+
+            def with_constant(frame: Frame) -> bool:
+                a = frame[local]
+                return compare(a, number) if type(a) is int else placed(at, in_order, op, a, number)
+
+            return with_constant
         if isinstance(node.left, ir.Local):
             name = node.left.name
 
@@ -132,10 +163,18 @@ class ExpressionCompiler:
     def _equality(self, node: ir.Binary) -> Compiled:
         left, right, at = self.compile(node.left), self.compile(node.right), node.at
         wanted = node.op == "=="
+        if isinstance(node.right, ir.Const) and type(node.right.value) in _PLAIN:
+            constant, kind_of = node.right.value, type(node.right.value)
+
+            def with_constant(frame: Frame) -> bool:
+                a = left(frame)
+                return (a == constant) is wanted if type(a) is kind_of else placed(at, equal, a, constant, frame["$m"].charge) is wanted
+
+            return with_constant
 
         def compare(frame: Frame) -> bool:
             a, b = left(frame), right(frame)
-            if type(a) is str and type(b) is str:
+            if type(a) is type(b) and type(a) in _PLAIN:
                 return (a == b) is wanted
             return placed(at, equal, a, b, frame["$m"].charge) is wanted
 

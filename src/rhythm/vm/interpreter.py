@@ -71,8 +71,7 @@ def _prepared(program: Program, limits: Limits) -> list[Run]:
     """The program's instructions as closures, compiled the first time."""
     cached = _CODE.get(program)
     if cached is None or cached[0] is not limits:
-        compiler = StatementCompiler(limits)
-        cached = limits, [compiler.compile(instruction, pc) for pc, instruction in enumerate(program.code)]
+        cached = limits, StatementCompiler(program.code, limits).compile()
         _CODE[program] = cached
     return cached[1]
 

@@ -6,7 +6,6 @@ puts the places in. Names that begin with `$` are locals that no author can writ
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from rhythm.ir import instructions as ir
@@ -48,6 +47,8 @@ class _Lowering:
         self.places: list[int] = []  # of labels
         self.branches: list[tuple[int, Block, tuple[str, ...]]] = []
         self.hidden = 0
+        self.kept: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self.names: dict[int, set[str]] = {}  # in each branch, by its start
         self._enter_body(())
 
     def program(self, workflow: nodes.Workflow, source: Source, version: str, options: dict[str, Any]) -> Program:
@@ -73,7 +74,7 @@ class _Lowering:
         return instruction.replace(**labels) if labels else instruction
 
     def _enter_body(self, captures: tuple[str, ...]) -> None:
-        self.scopes: list[list[str]] = [list(captures)]
+        self.scopes: list[dict[str, None]] = [dict.fromkeys(captures)]
         self.loops: list[_Loop] = []
         self.finallys: list[_Finally] = []
 
@@ -103,13 +104,14 @@ class _Lowering:
         return f"${what}{self.hidden}"
 
     def _declare(self, *names: str) -> None:
-        self.scopes[-1] += [name for name in names if name not in self.scopes[-1]]
+        self.scopes[-1].update(dict.fromkeys(names))
 
     def _keep(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
+        names = tuple(dict.fromkeys(name for scope in self.scopes for name in scope))
+        return self.kept.setdefault(names, names)  # one tuple for all the awaits that keep the same
 
     def _block(self, block: Block, *declare: str) -> None:
-        self.scopes.append(list(declare))
+        self.scopes.append(dict.fromkeys(declare))
         self._statements(block)
         self.scopes.pop()
 
@@ -220,7 +222,7 @@ class _Lowering:
     def _for(self, node: nodes.For) -> None:
         state, end = self._fresh("for"), self._label()
         names = tuple(name.name for name in node.names)
-        self.scopes.append([state, f"{state}.i"])
+        self.scopes.append(dict.fromkeys((state, f"{state}.i")))
         if isinstance(node.source, nodes.Call) and node.source.name == "completed":
             self._emit(ir.Gather(state, self._group(node.source), node.source.start))
             again = self._here()
@@ -320,7 +322,8 @@ class _Lowering:
 
     def _operand(self, node: Node) -> ir.Operand:
         if isinstance(node, nodes.BranchBlock):
-            captures = tuple(name for name in self._keep() if name in set(_names(node.body)))
+            used = self._names(node)
+            captures = tuple(name for name in self._keep() if name in used)
             self.branches.append((node.start, node.body, captures))
             return ir.Branch(len(self.branches) - 1, captures, node.start)
         if isinstance(node, nodes.Call) and node.name in GROUPS:
@@ -328,6 +331,21 @@ class _Lowering:
         if isinstance(node, nodes.Call) and node.name in OPERATIONS:
             return ir.Operation(node.name, tuple(self._expression(arg) for arg in node.args), node.start)
         return self._expression(node)
+
+    def _names(self, branch: nodes.BranchBlock) -> set[str]:
+        """Every variable's name that is written in the branch. Each is read once, however deep it stands in others."""
+        if branch.start not in self.names:
+            found = self.names[branch.start] = set()
+            stack: list[object] = [branch.body]
+            while stack:
+                node = stack.pop()
+                if isinstance(node, nodes.Name):
+                    found.add(node.name)
+                elif isinstance(node, nodes.BranchBlock):
+                    found |= self._names(node)
+                elif isinstance(node, tuple | Node):
+                    stack += node if isinstance(node, tuple) else node.__dict__.values()
+        return self.names[branch.start]
 
     def _group(self, node: nodes.Call) -> ir.Group:
         options = self._expression(node.args[1]) if len(node.args) > 1 else None
@@ -374,7 +392,7 @@ class _Lowering:
         condition = self._expression(node.condition) if node.condition else None
         source = self._expression(node.source)
         names = [name.name for name in node.names]
-        self.scopes.append(names)  # a branch inside takes copies of them
+        self.scopes.append(dict.fromkeys(names))  # a branch inside takes copies of them
         element = self._operand(node.element)
         self.scopes.pop()
         return ir.Comprehension(element, tuple(names), source, condition, node.start)
@@ -405,16 +423,3 @@ class _Lowering:
         nodes.ObjectLiteral: _object, nodes.Comprehension: _comprehension, nodes.Unary: _unary, nodes.Binary: _binary,
         nodes.Logic: _logic, nodes.Conditional: _conditional, nodes.Member: _member, nodes.Index: _index, nodes.Call: _call,
     }  # fmt: skip
-
-
-def _names(node: object) -> Iterator[str]:
-    """Every variable's name that is written below this node."""
-    if isinstance(node, nodes.Name):
-        yield node.name
-    elif isinstance(node, tuple):
-        for item in node:
-            yield from _names(item)
-    elif isinstance(node, Node):
-        for field in node.__dict__.values():
-            if isinstance(field, Node | tuple):
-                yield from _names(field)

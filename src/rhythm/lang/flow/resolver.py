@@ -17,7 +17,7 @@ from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.tokens import RESERVED
 from rhythm.lang.source import Source, nearest
-from rhythm.limits import INT_MAX
+from rhythm.limits import INT_MAX, Limits
 from rhythm.record import Record
 
 OPERATION_NAMES = frozenset(OPERATIONS) | frozenset(GROUPS)
@@ -75,10 +75,11 @@ class Known(Record):
 
 
 class Resolver:
-    def __init__(self, source: Source, problems: Problems, known: Known) -> None:
+    def __init__(self, source: Source, problems: Problems, known: Known, limits: Limits) -> None:
         self.source = source
         self.problems = problems
         self.known = known
+        self.limits = limits
 
     def check(self, workflow: nodes.Workflow) -> dict[str, Any]:
         """Reports what is wrong with the workflow; returns the options its annotations set."""
@@ -709,6 +710,16 @@ class Resolver:
             self._refuse_second(name, first, bound)
         else:
             self.scopes[-1][name.name] = Variable(name.name, name.start, name.end, constant, self.branches, started, bound)
+        self._refuse_too_many(name)
+
+    def _refuse_too_many(self, name: nodes.Name) -> None:
+        if sum(map(len, self.scopes)) == self.limits.variables + 1:
+            self._report(
+                "F006",
+                f"more than {self.limits.variables} variables at once",
+                name,
+                help="put values that belong together into an object, or move steps to a child workflow",
+            )
 
     def _refuse_second(self, name: nodes.Name, first: Variable, bound: bool) -> None:
         given = self._is_given(first)

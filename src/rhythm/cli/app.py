@@ -1,0 +1,51 @@
+"""Loading the user's Python file or module, whose `@rhythm.task` functions are to be used."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+from rhythm.cli.options import UsageError
+
+
+def load_app(name: str) -> None:
+    """Imports the file or module."""
+    path = Path(name)
+    if path.suffix == ".py" or path.exists():
+        _load_file(path)
+        return
+    sys.path.insert(0, "")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as problem:
+        if problem.name and name.startswith(problem.name):
+            raise UsageError(f"there is no file or module {name}") from None
+        _refuse(name, problem)
+    except Exception as problem:
+        _refuse(name, problem)
+
+
+def _load_file(path: Path) -> None:
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
+    sys.path.insert(0, str(path.parent.resolve()))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        _refuse(str(path), problem)
+
+
+def _refuse(name: str, problem: Exception) -> None:
+    """The user's own traceback, without our frames."""
+    frames = [f for f in traceback.extract_tb(problem.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
+    shown = "".join(traceback.format_list(frames))
+    what = "".join(traceback.format_exception_only(problem)).rstrip()
+    raise UsageError(f"{name} cannot be loaded\n{shown}{what}") from problem

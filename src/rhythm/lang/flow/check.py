@@ -1,0 +1,81 @@
+"""From `.flow` text to a tree in which nothing is wrong, or to everything that is.
+
+`rhythm check` and editors need no more than this: what passes here can be lowered.
+"""
+
+from __future__ import annotations
+
+import os.path
+from typing import Any
+
+from rhythm.lang.flow.lexer import Lexer
+from rhythm.lang.flow.nodes import File, Workflow
+from rhythm.lang.flow.parser import Parser, too_high
+from rhythm.lang.flow.problems import Problems, TooManyProblems
+from rhythm.lang.flow.resolver import Known, Resolver
+from rhythm.lang.source import Diagnostic, Source, in_order
+from rhythm.limits import DEFAULT_LIMITS, Limits
+from rhythm.record import Record
+
+
+class Checked(Record):
+    """What there is to say about a file, and its workflows with their annotations' options: none if there are errors."""
+
+    source: Source
+    diagnostics: list[Diagnostic]
+    workflows: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+
+
+def check_flow(text: str, file: str = "workflow.flow", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:
+    """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    source = Source(file, text)
+    problems = Problems(limits.diagnostics)
+    workflows: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
+    try:
+        workflows = _workflows(source, problems, known or Known(), limits)
+    except TooManyProblems:
+        pass
+    except RecursionError:
+        report_depth(problems)
+    return Checked(source, in_order(problems.found), () if problems.errors else workflows)
+
+
+def workflow_names(text: str, file: str) -> frozenset[str]:
+    """The names of the workflows in a file, as far as it can be read."""
+    try:
+        tree = _parse(Source(file, text), Problems(DEFAULT_LIMITS.diagnostics), DEFAULT_LIMITS)
+        return frozenset(workflow.name for workflow in tree.workflows)
+    except (TooManyProblems, RecursionError):
+        return frozenset()
+
+
+def report_depth(problems: Problems) -> None:
+    """The one thing that could still go wrong in the recursive passes, as the diagnostic it is."""
+    problems.found = [d for d in problems.found if d.severity == "error"]
+    problems.report("F006", "nested too deep to be read", 0, 0, help="name the inner parts with `let`")
+
+
+def _workflows(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
+    size = len(source.text.encode("utf-8", "surrogatepass"))
+    if size > limits.source_bytes:
+        problems.report(
+            "F006", f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}", 0, 0, help="split it into several workflows"
+        )
+        return ()
+    tree = _parse(source, problems, limits)
+    high = too_high(tree)
+    if high:
+        problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")
+        return ()
+    resolver = Resolver(source, problems, known, limits)
+    return tuple((workflow, resolver.check(workflow)) for workflow in tree.workflows)
+
+
+def _parse(source: Source, problems: Problems, limits: Limits) -> File:
+    tokens = Lexer(source.text, problems, limits).run()
+    name = os.path.splitext(os.path.basename(source.name))[0]
+    return Parser(source.text, tokens, problems, limits, name or "workflow").parse_file()

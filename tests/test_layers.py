@@ -1,0 +1,110 @@
+"""Who may import whom, and what starting up may cost."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "rhythm"
+FOUNDATION = {"record", "limits", "errors", "durations"}
+MAY_IMPORT = {  # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
+    "ir": set(),
+    "lang": {"ir"},
+    "vm": {"ir"},
+    "engine": {"ir", "vm", "lang"},
+    "worker": {"ir", "vm", "lang", "engine"},
+    "cli": {"ir", "vm", "lang", "engine", "worker"},
+}
+IMPURE = {
+    "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "selectors", "signal", "socket",
+    "subprocess", "sys", "tempfile", "threading", "time", "uuid",
+}  # fmt: skip
+HEAVY = "argparse asyncio dataclasses fastapi http inspect psycopg sqlite3 ssl typing_extensions urllib3 uvicorn".split()
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((SOURCE / folder).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules a file imports when it runs; what only a type checker sees does not count."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names) if node.module == "rhythm" else [node.module]
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_layer_imports_only_what_is_below_it(folder: str) -> None:
+    allowed = MAY_IMPORT[folder] | FOUNDATION | {folder}
+    for path in modules(folder):
+        for name in imports(path):
+            parts = name.split(".")
+            assert parts[0] != "rhythm" or parts[1] in allowed or name == "rhythm.__version__", f"{path.name} imports {name}"
+
+
+def test_every_folder_has_its_rule() -> None:
+    assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == MAY_IMPORT.keys()
+
+
+def test_foundation_imports_nothing_above_itself() -> None:
+    for name in FOUNDATION:
+        for imported in imports(SOURCE / f"{name}.py"):
+            parts = imported.split(".")
+            assert parts[0] != "rhythm" or parts[1] in FOUNDATION or imported == "rhythm.lang.source", f"{name} imports {imported}"
+
+
+@pytest.mark.parametrize("folder", ["vm", "ir"])
+def test_pure_layers_have_no_clock_no_chance_and_no_files(folder: str) -> None:
+    for path in modules(folder):
+        text = path.read_text(encoding="utf-8")
+        assert not IMPURE & {name.split(".")[0] for name in imports(path)}, path.name
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)}
+        assert not calls & {"open", "print", "input", "eval", "exec", "datetime.now", "datetime.utcnow", "date.today"}, path.name
+
+
+@pytest.mark.parametrize("args", [["--help"], ["check", "FILE"]])
+def test_start_up_imports_no_network_and_no_database(args: list[str], tmp_path: Path) -> None:
+    command = [flow_file(tmp_path) if arg == "FILE" else arg for arg in args]
+    code = f"import sys; from rhythm.cli.main import main; main({command!r}); print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("args", [["--help"], ["check", "FILE"]])
+def test_start_up_costs_at_most_three_times_that_of_python(args: list[str], tmp_path: Path) -> None:
+    """The best of several rounds of each, taken in turns: other work on the machine then slows both or neither.
+
+    The code is that of the `rhythm` script; compiled modules are kept, as they are where Rhythm is installed.
+    """
+    command = [flow_file(tmp_path) if arg == "FILE" else arg for arg in args]
+    code = f"import sys; from rhythm.cli.main import main; sys.exit(main({command!r}))"
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    kept["PYTHONPYCACHEPREFIX"] = str(tmp_path)
+    python, rhythm = float("inf"), float("inf")
+    for _ in range(60):
+        python = min(python, seconds("pass", kept))
+        rhythm = min(rhythm, seconds(code, kept))
+        if rhythm <= 3 * python:
+            return
+    pytest.fail(f"{rhythm / python:.2f} times the {python * 1000:.0f} ms of python -c pass")
+
+
+def seconds(code: str, environment: dict[str, str]) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL, env=environment)
+    return time.perf_counter() - began
+
+
+def flow_file(folder: Path) -> str:
+    file = folder / "a.flow"
+    file.write_text('workflow a(inputs) {\n  let x = await task("t", { n: inputs.n })\n  return x\n}\n', encoding="utf-8")
+    return str(file)
