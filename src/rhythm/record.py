@@ -36,7 +36,7 @@ class Record:
         raise AttributeError(f"{type(self).__name__} is a value and cannot be changed; use replace()")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.astuple() == other.astuple()
+        return self is other or (type(self) is type(other) and self.astuple() == other.astuple())
 
     def __hash__(self) -> int:
         return hash((type(self), self.astuple()))

@@ -303,19 +303,18 @@ def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) 
     total, level = 0, [value]
     for _ in range(depth + 1):
         below: list[Any] = []
-        total += 2 * len(level)
+        total += 3 * len(level)
         for item in level:
-            if type(item) is str:
+            kind_of = type(item)
+            if kind_of is str:
                 total += len(item)
-            elif type(item) is list:
-                below += item
-            elif type(item) is dict:
-                below += item.values()
-                total += sum(map(len, item)) + 3 * len(item)
-            else:
-                total += 4
-            if total + 2 * len(below) > limit:
-                raise LimitFault(f"{what} is over {limit // 1024:,} KiB")
+            elif kind_of is dict or kind_of is list:
+                below += item.values() if kind_of is dict else item
+                total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0
+                if total + 3 * len(below) > limit:  # what shares its parts can be larger than memory
+                    break
+        if total + 3 * len(below) > limit:
+            raise LimitFault(f"{what} is over {limit // 1024:,} KiB")
         if not below:
             return total
         level = below

@@ -797,6 +797,8 @@ class Resolver:
         line = self.source.line(number)
         end = column - 1 + (node.end - node.start)
         rest = line[end:] if end <= len(line) else " …"
+        if len(line) > 200:
+            return f"… {line[max(column - 61, 0) : column - 1]}{name}{rest[:60]} …"
         return _without_comment(f"{line[: column - 1]}{name}{rest}").strip()
 
     def _report(self, code: str, message: str, node: Node, label: str = "", help: str | tuple[str, ...] = (),
