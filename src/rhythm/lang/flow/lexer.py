@@ -53,6 +53,8 @@ class Lexer:
                 help="name the inner parts with `let`, or move the inner blocks to a child workflow or a branch",
             )
             raise TooManyProblems  # what was not read would only be reported as missing
+        if self.open and self.open[-1][0] == "`":  # opened by the last character
+            self._template_part()
         self._add("end", None, len(self.text), len(self.text))
         return self.tokens
 

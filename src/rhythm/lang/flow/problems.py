@@ -54,12 +54,16 @@ class TooManyProblems(Exception):
 
 
 class Problems:
-    """Collects diagnostics. A place is reported once: what follows from a first error there is not worth reading."""
+    """Collects diagnostics. A place is reported once: what follows from a first error there is not worth reading.
+
+    Too many errors end the reading of a file. Too many warnings end only the warnings: they never stop a registration.
+    """
 
     def __init__(self, limit: int) -> None:
         self.found: list[Diagnostic] = []
         self._limit = limit
         self._starts: set[tuple[int, str]] = set()
+        self._errors = 0
 
     def report(
         self,
@@ -72,14 +76,16 @@ class Problems:
         related: tuple[tuple[int, int, str], ...] = (),
     ) -> None:
         severity = {"F0": "error", "F1": "warning", "F2": "note"}[code[:2]]
-        if (start, severity) in self._starts:
+        told = self._errors if severity == "error" else len(self.found) - self._errors
+        if (start, severity) in self._starts or told >= self._limit:
             return
         self._starts.add((start, severity))
         lines = tuple(filter(None, [help])) if isinstance(help, str) else help
         self.found.append(Diagnostic(code, severity, message, start, max(end, start), label, lines, related))
-        if len(self.found) >= self._limit:
+        self._errors += severity == "error"
+        if self._errors >= self._limit:
             raise TooManyProblems
 
     @property
     def errors(self) -> bool:
-        return any(diagnostic.severity == "error" for diagnostic in self.found)
+        return self._errors > 0
