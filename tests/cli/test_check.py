@@ -156,3 +156,11 @@ def test_reader_that_goes_away_is_no_error(shell: Shell) -> None:
     assert process.stderr.read() == b""
     process.wait(timeout=60)
     process.stderr.close()
+
+
+def test_python_file_is_not_read_as_a_workflow(shell: Shell) -> None:
+    ran = shell.rhythm("check", "tasks.py")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "rhythm: tasks.py is Python; workflows are .flow files, and their tasks are given with --app tasks.py\n",
+    )

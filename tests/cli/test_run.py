@@ -45,12 +45,15 @@ def test_inputs_come_as_text_as_json_and_as_one_document(result: Result) -> None
     [
         (["-i", "x"], "write KEY=TEXT, or KEY:=JSON"),
         (["-i", "=1"], "write KEY=TEXT, or KEY:=JSON"),
-        (["-i", "x:=nope"], "not JSON"),
+        (["-i", "x:=nope"], "is not JSON"),
         (["-i", "x:=1e999"], "-i x:"),
-        (["--inputs", "{"], "not JSON"),
+        (["--inputs", "{"], "is not JSON"),
         (["--inputs", "{}", "-i", "x=1"], "not with both"),
         (["--signal", "=1"], "write NAME=JSON"),
-        (["--signal", "go=x"], "--signal go: not JSON"),
+        (["--signal", "go=x"], "for the text write --signal 'go=\"x\"'"),
+        (["-i", "name:=ada"], "for the text write -i name=ada"),
+        (["--inputs", "{'a': 1}"], "JSON has double quotes"),
+        (["--inputs", "tasks.py"], "to read that file write --inputs @tasks.py"),
         (["--app", "missing.py"], "there is no file missing.py"),
         (["--app", "missing_module"], "there is no file or module missing_module"),
         (["--workflow", "man"], "did you mean `main`?"),
@@ -221,7 +224,8 @@ def test_child_workflows_come_from_the_same_file_or_from_beside_it(shell: Shell,
     """
     assert result(flow) == [101, 20]
     assert result(flow, "--workflow", "inner", "-i", "x:=5") == 105
-    assert shell.run('await workflow("nowhere")')["error"]["message"] == "there is no workflow `nowhere`"
+    assert shell.run('await workflow("nowhere")')["error"]["message"].startswith("there is no workflow `nowhere`; it is looked for")
+    assert "did you mean `inner`?" in shell.run(flow.replace('"inner"', '"iner"'))["error"]["message"]
 
 
 def test_failure_of_a_child_says_which_and_why(shell: Shell) -> None:
@@ -289,3 +293,53 @@ def test_workflow_over_its_own_timeout_fails_and_what_it_started_is_cancelled(sh
     ran = shell.rhythm("run", "parent.flow", "--fast-forward")
     assert ran.stdout == '"Timeout"\n', ran
     assert "tidied" in ran.stderr
+
+
+def test_inputs_can_come_from_a_file(shell: Shell, result: Result) -> None:
+    shell.write("inputs.json", '{"n": 4}')
+    assert result("return inputs.n * 2", "--inputs", "@inputs.json") == 8
+
+
+def test_exception_is_shown_with_the_lines_of_the_users_own_code(shell: Shell) -> None:
+    shell.write(
+        "own.py",
+        "import json\nimport rhythm\n\ndef inner(text):\n    try:\n        return json.loads(text)\n"
+        "    except ValueError as problem:\n        raise RuntimeError('bad text') from problem\n\n"
+        "@rhythm.task\ndef parse(text):\n    return inner(text)\n",
+    )
+    shell.write("main.flow", 'await task("parse", { text: "{" })')
+    ran = shell.rhythm("run", "main.flow", "--app", "own.py")
+    shown = [line.strip() for line in ran.stderr.splitlines()]
+    assert shown[2].endswith('✗ parse(text="{"): RuntimeError: bad text (own.py:8)')
+    assert shown[3] == "own.py:6 in inner: return json.loads(text)"
+    assert shown[4].startswith("JSONDecodeError: Expecting property name")
+    assert shown[5:7] == ["own.py:12 in parse: return inner(text)", "own.py:8 in inner: raise RuntimeError('bad text') from problem"]
+
+
+def test_trace_shows_signals_that_are_taken_and_says_which_were_not(shell: Shell) -> None:
+    shell.write("main.flow", 'let a = await signal("paid", { timeout: "1d", default: null })\nreturn a')
+    ran = shell.rhythm("run", "main.flow", "--signal", 'paid={"n": 1}', "--signal", "piad=2")
+    assert '✉ signal paid = {"n": 1}' in ran.stderr
+    assert "timer" not in ran.stderr
+    assert "note: the signal `piad` was never taken" in ran.stderr
+
+
+def test_failed_child_is_shown_where_it_failed(shell: Shell) -> None:
+    shell.write("main.flow", 'workflow main { await workflow("kid") }\nworkflow kid {\n  throw "broken"\n}')
+    ran = shell.rhythm("run", "main.flow")
+    assert "■ failed kid: broken" in ran.stderr
+    assert "failed[ChildFailed]: `kid` failed: broken" in ran.stderr
+    assert "main.flow:3:3" in ran.stderr
+
+
+def test_text_that_was_meant_as_a_number_is_pointed_out(shell: Shell) -> None:
+    shell.write("main.flow", "return inputs.n * 2")
+    ran = shell.rhythm("run", "main.flow", "-i", "n=3")
+    assert "note: -i n=3 gives a text; -i n:=3 gives the JSON value" in ran.stderr
+
+
+def test_task_that_is_not_registered_is_in_the_trace_with_the_nearest_name(shell: Shell) -> None:
+    shell.write("main.flow", 'await task("gret", { name: "x" })')
+    with_app = shell.rhythm("run", "main.flow", "--app", "tasks.py").stderr
+    assert '✗ gret(name="x"): no task of this name is registered; did you mean `greet`?' in with_app
+    assert "pass the file that defines it with --app" in shell.rhythm("run", "main.flow").stderr

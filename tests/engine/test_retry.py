@@ -19,7 +19,7 @@ def test_full_jitter_draws_from_nothing_to_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, Backoff(7.0)),
+        ({}, Backoff(7.0, jitter=False)),
         ({"backoff": {"initial_s": 3.0}}, Backoff(3.0, jitter=False)),
         ({"backoff": {"initial_s": 3.0, "max_s": 9.0}}, Backoff(3.0, max_s=9.0)),
         ({"backoff": {"factor": 1.0}}, Backoff(factor=1.0)),
@@ -27,3 +27,7 @@ def test_full_jitter_draws_from_nothing_to_all_of_it() -> None:
 )
 def test_options_of_a_call_win_over_the_task(options: dict[str, object], expected: Backoff) -> None:
     assert backoff_of(options, 7.0) == expected
+
+
+def test_without_any_wish_the_default_has_jitter() -> None:
+    assert backoff_of({}, None) == Backoff(1.0, jitter=True)

@@ -61,7 +61,7 @@ OTHERS: list[tuple[str, c.Command]] = [
     ('await task("nothing")', c.StartTask(1, "nothing", None, {})),
     ('await sleep("1m")', c.StartTimer(1, 60.0)),
     ('await sleep_until("2026-11-15T10:00:00+01:00")', c.StartTimer(1, None, "2026-11-15T09:00:00Z")),
-    ('await signal("go", { timeout: "1h" })', c.StartTimer(1, 3600.0)),
+    ('await signal("go", { timeout: "1h" })', c.StartTimer(1, 3600.0, signal="go")),
     ('await event("paid", { where: { id: 7 }, timeout: 5 })', c.WaitEvent(1, "paid", {"id": 7}, 5.0)),
     ('await event("paid")', c.WaitEvent(1, "paid", {}, None)),
     ('await approval({ role: "boss" })', c.RequestApproval(1, "boss", "", None, None, 1, True, None)),

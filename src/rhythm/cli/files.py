@@ -28,6 +28,8 @@ def _below(folder: str) -> list[str]:
 
 def read_source(name: str) -> str:
     """The text of a file."""
+    if name.endswith(".py"):
+        raise UsageError(f"{name} is Python; workflows are .flow files, and their tasks are given with --app {name}")
     try:
         if name == "-":
             return sys.stdin.buffer.read().decode("utf-8")

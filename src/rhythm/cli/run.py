@@ -22,21 +22,21 @@ from rhythm.cli.trace import Trace
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.resolver import Known
-from rhythm.lang.source import Diagnostic, Source, render
+from rhythm.lang.source import Diagnostic, Source, nearest, render
 from rhythm.vm.values import json_problem
 from rhythm.worker.execution import Execution
 from rhythm.worker.handlers import default_tasks
-from rhythm.worker.inprocess import InProcessRun
+from rhythm.worker.inprocess import Finder, InProcessRun
 
 OPTIONS = (
     FILE,
     WORKFLOW,
     Option("--app", "the Python file or module that registers the tasks with @rhythm.task", value="FILE"),
     Option("--input", "an input as text; KEY:=JSON gives any JSON value", value="KEY=TEXT", short="-i", many=True),
-    Option("--inputs", "all inputs as one JSON value", value="JSON"),
-    Option("--signal", "a signal that is in the mailbox from the start", value="NAME=JSON", many=True),
+    Option("--inputs", "all inputs as one JSON value, or from a file", value="JSON|@FILE"),
+    Option("--signal", "a signal that is in the mailbox from the start; NAME alone has no payload", value="NAME=JSON", many=True),
     Option("--fast-forward", "skip sleeping: jump to the next timer or retry when no task is running"),
-    Option("--output", "json: stdout is exactly one JSON document", choices=("text", "json"), default="text"),
+    Option("--output", "json: no trace, and stdout is exactly one JSON document once it has run", choices=("text", "json"), default="text"),
     Option("--quiet", "do not show what happens while it runs", short="-q"),
 )
 
@@ -45,10 +45,14 @@ def run(args: Arguments) -> int:
     if args.output == "json":
         return _run_for_machines(args)
     ended = _execute(args)
+    for signal in ended.signals:
+        print(f"note: the signal `{signal.name}` was never taken", file=sys.stderr)
     if ended.status == "completed":
         print(json.dumps(ended.value, ensure_ascii=False, indent=2))
         return 0
     print(_show_failure(ended), file=sys.stderr)
+    if ended.value["code"] == "TypeMismatch" and (hint := _texts_that_look_like_json(args.input)):
+        print(hint, file=sys.stderr)
     return 1
 
 
@@ -85,16 +89,18 @@ def _execute(args: Arguments) -> Execution:
     return InProcessRun(_finder(programs, args.file), default_tasks, args.fast_forward, trace).run(program, inputs, signals)
 
 
-def _finder(programs: tuple[Program, ...], file: str) -> Any:
+def _finder(programs: tuple[Program, ...], file: str) -> Finder:
     """Child workflows are found in the same file, then as NAME.flow beside it."""
     known = {program.name: program for program in programs}
 
-    def find(name: str) -> Program | None:
+    def find(name: str) -> Program | str:
         beside = Path(file).with_name(f"{name}.flow")
         if name not in known and "/" not in name and beside.is_file():
             for program in compile_flow(read_source(str(beside)), str(beside)).programs:
                 known.setdefault(program.name, program)
-        return known.get(name)
+        near = nearest(name, known)
+        missing = f"there is no workflow `{name}`; " + (f"did you mean `{near}`?" if near else f"it is looked for in {file} and {beside}")
+        return known.get(name, missing)
 
     return find
 
@@ -103,28 +109,42 @@ def _inputs(args: Arguments) -> Any:
     if args.inputs is not None:
         if args.input:
             raise UsageError("give the inputs with --inputs or with -i, not with both")
-        return _json(args.inputs, "--inputs")
+        return _json(read_source(args.inputs[1:]) if args.inputs.startswith("@") else args.inputs, "--inputs")
     inputs: dict[str, Any] = {}
     for text in args.input:
         key, equals, value = text.partition("=")
         if not equals or not key.rstrip(":"):
             raise UsageError(f"-i {text}: write KEY=TEXT, or KEY:=JSON")
-        inputs[key.rstrip(":")] = _json(value, f"-i {key}") if key.endswith(":") else value
+        name = key.rstrip(":")
+        inputs[name] = _json(value, f"-i {text}", f"for the text write -i {name}={value}") if key.endswith(":") else value
     return _storable(inputs, "-i")
+
+
+def _texts_that_look_like_json(given: list[str]) -> str:
+    """A hint for whoever wrote `-i n=3` and meant the number."""
+    for text in given:
+        key, _, value = text.partition("=")
+        if not key.endswith(":") and (value in ("true", "false", "null") or value[:1] in "[{" or value.lstrip("-")[:1].isdigit()):
+            return f"note: -i {text} gives a text; -i {key}:={value} gives the JSON value"
+    return ""
 
 
 def _signal(text: str) -> tuple[str, Any]:
     name, equals, payload = text.partition("=")
     if not name:
         raise UsageError(f"--signal {text}: write NAME=JSON")
-    return name, _json(payload, f"--signal {name}") if equals else None
+    return name, _json(payload, f"--signal {text}", f"for the text write --signal '{name}=\"{payload}\"'") if equals else None
 
 
-def _json(text: str, what: str) -> Any:
+def _json(text: str, what: str, instead: str = "") -> Any:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise UsageError(f"{what}: not JSON: {problem}; a text needs quotes: '\"text\"'") from None
+        if "'" in text:
+            instead = "JSON has double quotes"
+        elif not instead and os.path.exists(text):
+            instead = f"to read that file write --inputs @{text}"
+        raise UsageError(f"{what} is not JSON: {problem}" + (f"; {instead}" if instead else "")) from None
     return _storable(value, what)
 
 
@@ -140,8 +160,11 @@ def _error(ended: Execution) -> dict[str, Any]:
 
 
 def _show_failure(ended: Execution) -> str:
-    source = Source(ended.program.file, read_source(ended.program.file) if ended.program.file != "-" else "")
-    error = ended.value
-    if source.text:
-        return render(source, Diagnostic(error["code"], ended.status, error["message"], ended.at, ended.at + 1))
-    return f"{ended.status}[{error['code']}]: {error['message']}"
+    """The error under the line where it arose; then, if that line waited for a child, where the child failed."""
+    error, file = ended.value, ended.program.file
+    shown = f"{ended.status}[{error['code']}]: {error['message']}"
+    if file != "-":
+        shown = render(Source(file, read_source(file)), Diagnostic(error["code"], ended.status, error["message"], ended.at, ended.at + 1))
+    id = error["data"].get("id") if error["code"] == "ChildFailed" and error["data"] else None
+    failed = [child for child in ended.children.values() if child.id == id]
+    return "\n".join([shown, *(_show_failure(child) for child in failed)])

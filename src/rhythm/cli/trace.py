@@ -14,6 +14,7 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "failure": ("✗", "31", ""),
     "timer": ("◷", "35", "timer "),
     "wait": ("…", "35", "waits for "),
+    "signal": ("✉", "36", "signal "),
     "approval": ("?", "35", "asks for approval by "),
     "log": ("·", "2", ""),
     "progress": ("%", "2", ""),
@@ -35,10 +36,11 @@ class Trace:
         if not self.enabled:
             return
         mark, colour, words = _LOOKS[what]
-        depth = execution.count(".")
-        text = f"{_clock(seconds):>9}  {'  ' * depth}{self._paint(mark, colour)} {words}{detail}"
+        margin = " " * 11 + "  " * execution.count(".")
+        text, *more = detail.split("\n")
+        line = f"{_clock(seconds):>9}  {margin[11:]}{self._paint(mark, colour)} {words}{text}"
         with self.lock:
-            print(text, file=self.out, flush=True)
+            print("\n".join((line, *(f"{margin}    {inner}" for inner in more))), file=self.out, flush=True)
 
     def _paint(self, text: str, colour: str) -> str:
         return f"\x1b[{colour}m{text}\x1b[0m" if self.colour else text

@@ -21,9 +21,9 @@ class Backoff(Record):
         return ceiling * chance if self.jitter else ceiling
 
 
-def backoff_of(options: dict[str, Any], initial_s: float) -> Backoff:
-    """The backoff a call asks for, or the task's own. A plain number is that wait before every first retry, without jitter."""
-    given = options.get("backoff")
+def backoff_of(options: dict[str, Any], initial_s: float | None) -> Backoff:
+    """The backoff a call asks for, or the task's own. A plain length is that wait before the first retry, without jitter."""
+    given = options.get("backoff", None if initial_s is None else {"initial_s": initial_s})
     if given is None:
-        return Backoff(initial_s)
+        return Backoff()
     return Backoff(**given) if len(given) > 1 or "initial_s" not in given else Backoff(given["initial_s"], jitter=False)

@@ -13,7 +13,7 @@ from typing import Any
 from rhythm.durations import duration_s
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time, show_time
-from rhythm.vm.machine import Machine, Outcome
+from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.values import Fault, LimitFault, as_text, equal, kind, truthy, weigh
 
 Plan = dict[str, Any]
@@ -27,9 +27,16 @@ _PLAIN = frozenset({"op", "n", "name"})
 
 def start_operation(m: Machine, op: str, args: list[Any]) -> Plan:
     """Asks for the operation in this turn; returns the plan to wait for it."""
-    n = m.next_child
+    return _STARTERS[op](m, _next_number(m), *args)
+
+
+def _next_number(m: Machine) -> int:
+    """The number of one more operation of the statement, which may not start more than a group may have."""
+    m.started += 1
+    check_fan_out(m, m.started)
+    m.charge(COMMAND_WORK)
     m.next_child += 1
-    return _STARTERS[op](m, n, *args)
+    return m.next_child - 1
 
 
 def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
@@ -47,9 +54,8 @@ def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: 
 
 def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
     """Asks for a branch with copies of these locals."""
-    n = m.next_child
-    m.next_child += 1
-    weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth)
+    n = _next_number(m)
+    m.charge(weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth) // 64)
     m.commands.append(c.StartBranch(n, branch, copies))
     return {"op": "branch", "n": n}
 
@@ -66,12 +72,12 @@ def _sleep_until(m: Machine, n: int, time: Any) -> Plan:
 
 def _signal(m: Machine, n: int, name: Any, options: Any = None) -> Plan:
     given = _options("signal", options)
-    plan = {"op": "signal", "n": n, "name": _name("signal", name)}
+    plan: Plan = {"op": "signal", "n": n, "name": _name("signal", name)}
     timeout = _timeout(given)
     if timeout is not None:
         plan["timeout"] = timeout
         if timeout > 0:
-            m.commands.append(c.StartTimer(n, timeout))
+            m.commands.append(c.StartTimer(n, timeout, signal=plan["name"]))
     return _with_default(plan, given)
 
 

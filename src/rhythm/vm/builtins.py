@@ -209,7 +209,8 @@ def _contains(m: Machine, container: Any, x: Any) -> bool:
 def _find_index(m: Machine, container: Any, x: Any) -> int:
     if type(container) is str:
         return container.find(_text("find_index", x))
-    found = (i for i, item in enumerate(_list("find_index", container)) if equal(item, x, m.charge))
+    m.charge(len(_list("find_index", container)) // 2)
+    found = (i for i, item in enumerate(container) if equal(item, x, m.charge))
     return next(found, -1)
 
 

@@ -45,12 +45,13 @@ class StartBranch(Command):
 
 
 class StartTimer(Command):
-    """Wake this execution after `delay_s`, or at the time `until` (ISO 8601). Also the timeout of a signal."""
+    """Wake this execution after `delay_s`, or at the time `until` (ISO 8601). Also the deadline of a wait for `signal`."""
 
     n: int
     delay_s: float | None
     until: str | None = None
     held: bool = False
+    signal: str = ""
 
 
 class WaitEvent(Command):

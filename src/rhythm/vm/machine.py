@@ -42,6 +42,9 @@ class Inputs(Record):
     cancel: bool = False
 
 
+COMMAND_WORK = 10  # what asking for something costs, in instructions: so a turn's commit has some ten thousand commands at most
+
+
 class Machine:
     """The moving parts of one turn. Expressions reach it as the local `$m`."""
 
@@ -58,6 +61,7 @@ class Machine:
         "limits",
         "next_child",
         "result",
+        "started",
         "taken",
         "work_floor",
     )  # fmt: skip
@@ -74,6 +78,7 @@ class Machine:
         self.cancelled = snapshot.cancelled
         self.keep: tuple[str, ...] = ()
         self.result: Any = None
+        self.started = 0  # operations that the statement which runs has asked for
         self.taken: set[str] = set()  # signals consumed in this turn
         self.draws = 0
         self.drew = False  # whether time or chance went into the turn: then it must be committed before anything acts on it

@@ -27,7 +27,7 @@ from rhythm.vm.awaits import (
 )  # fmt: skip
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
-from rhythm.vm.machine import Machine, Outcome
+from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.values import CancelFault, Fault, as_text, is_number, kind, truthy, weigh, with_element
 
 SUSPEND = -1
@@ -413,7 +413,7 @@ def _spread_or_self(item: Any) -> Any:
 
 def _undone_on_fault(machine: Machine, start: Compiled, frame: Frame) -> Any:
     """Starts all of it or nothing: what an operation asked for before it failed is taken back."""
-    before, child = len(machine.commands), machine.next_child
+    before, child, machine.started = len(machine.commands), machine.next_child, 0
     try:
         return start(frame)
     except Fault:
@@ -458,19 +458,19 @@ def _send(m: Machine, execution: Any, name: Any, payload: Any = None) -> c.Comma
 def _log(m: Machine, message: Any, fields: Any = None) -> c.Command:
     if fields is not None and type(fields) is not dict:
         raise Fault("TypeMismatch", f"the fields of `log` are an object, not {kind(fields)}")
-    return c.Log(as_text(message, m.limits), _payload(m, fields or {}, "the fields of a log line"))
+    return c.Log(_message(m, message), _payload(m, fields or {}, "the fields of a log line"))
 
 
 def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
     if not is_number(fraction) or not 0 <= fraction <= 1:
         raise Fault("InvalidArgument", "`progress` takes a number from 0 to 1")
-    return c.Progress(float(fraction), as_text(message, m.limits))
+    return c.Progress(float(fraction), _message(m, message))
 
 
 def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
     if type(value) in (list, dict):
         raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
-    return c.SetAttribute(_text("set_attribute", name), value)
+    return c.SetAttribute(_text("set_attribute", name), _payload(m, value, "an attribute"))
 
 
 def _cancel(m: Machine, id: Any, frame: Frame) -> list[c.Command]:
@@ -486,8 +486,14 @@ def _text(name: str, value: Any) -> str:
 
 
 def _payload(m: Machine, value: Any, what: str) -> Any:
-    weigh(value, m.limits.payload_bytes, what, m.limits.depth)
+    m.charge(COMMAND_WORK + weigh(value, m.limits.payload_bytes, what, m.limits.depth) // 64)
     return value
+
+
+def _message(m: Machine, value: Any) -> str:
+    text = as_text(value, m.limits)
+    m.charge(COMMAND_WORK + len(text) // 64)
+    return text
 
 
 _EMITTERS: dict[str, Callable[..., Any]] = {

@@ -82,12 +82,12 @@ def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
         if type(a) is list and type(b) is list:
             if len(a) != len(b):
                 return False
-            charge(1 + len(a) // 4)
+            charge(1 + len(a))
             pairs += zip(a, b, strict=True)
         elif type(a) is dict and type(b) is dict:
             if a.keys() != b.keys():
                 return False
-            charge(1 + len(a) // 4)
+            charge(1 + len(a))
             pairs += [(value, b[key]) for key, value in a.items()]
         elif type(a) in (list, dict) or type(b) in (list, dict) or not equal(a, b, charge):
             return False
@@ -97,7 +97,7 @@ def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
 def contains(needle: Any, container: Any, charge: Charge) -> bool:
     """`in`: an element of a list, a key of an object, a part of a text."""
     if type(container) is list:
-        charge(len(container) // 8)
+        charge(len(container) // 2)
         return any(equal(needle, item, charge) for item in container)
     if type(container) is dict and type(needle) is str:
         return needle in container

@@ -8,35 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import queue
 import random
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rhythm.durations import show_duration
 from rhythm.engine.retry import backoff_of
-from rhythm.errors import RetryLater, TaskFailed
-from rhythm.record import Record
+from rhythm.lang.source import nearest
 from rhythm.vm.commands import StartTask
-from rhythm.vm.values import json_problem
 from rhythm.worker.clock import Action, Clock
+from rhythm.worker.ended import Ended, ended_by, task_error
 from rhythm.worker.handlers import Task
 
 MAX_RUNNING = 200  # handlers at once
-
-
-class Ended(Record):
-    """How an attempt ended: with a value, or with an error that may be worth another attempt."""
-
-    value: Any = None
-    error: dict[str, Any] | None = None
-    retry: bool = False
-    place: str = ""  # the line of Python that raised
-    delay_s: float | None = None  # the handler asked to be tried again after this long: not a failure
 
 
 class Handlers:
@@ -50,9 +37,9 @@ class Handlers:
         args, kwargs = task.arguments(inputs)
         if task.is_async:
             future = asyncio.run_coroutine_threadsafe(task.function(*args, **kwargs), self._event_loop())
-            future.add_done_callback(lambda done: None if done.cancelled() else report(_ended(task, done.result)))
+            future.add_done_callback(lambda done: None if done.cancelled() else report(ended_by(task, done.result)))
             return future.cancel
-        threading.Thread(target=lambda: report(_ended(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
+        threading.Thread(target=lambda: report(ended_by(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
         return lambda: None
 
     def close(self) -> None:
@@ -77,6 +64,9 @@ class Job:
         self.label = called(command.name, command.inputs)
         self.stop: Action = lambda: None  # gives the running attempt up
 
+    def reason(self, ended: Ended) -> str:
+        return ended.reason.removeprefix(f"task `{self.command.name}` ").removeprefix("failed: ")
+
 
 class Attempts:
     """Runs jobs with their timeouts and retries, `MAX_RUNNING` at once; answers arrive in `inbox`."""
@@ -96,13 +86,18 @@ class Attempts:
         if not job.wanted():
             return self._start_waiting()
         name, task = job.command.name, self.tasks.get(job.command.name)
-        if task is None:
-            return job.end("failed", task_error(name, "no task of this name is registered; pass the file that defines it with --app"))
-        if problem := task.problem_with(job.command.inputs):
+        problem = self._missing(name) if task is None else task.problem_with(job.command.inputs)
+        if problem or task is None:
+            job.tell("failure", f"{job.label}: {problem}")
             return job.end("failed", task_error(name, problem))
         if self.running >= MAX_RUNNING:
             return self._backlog.append(job)
         return self._run(job, task)
+
+    def _missing(self, name: str) -> str:
+        near = nearest(name, self.tasks)
+        known = f"did you mean `{near}`?" if near else "registered are " + ", ".join(sorted(self.tasks)[:10])
+        return f"no task of this name is registered; {known if self.tasks else 'pass the file that defines it with --app'}"
 
     def _run(self, job: Job, task: Task[..., Any]) -> None:
         self.running += 1
@@ -137,35 +132,17 @@ class Attempts:
             self.clock.after(ended.delay_s, lambda: self.start(job), job.wanted)
         elif ended.retry and job.attempt <= job.command.options.get("retries", task.retries):
             delay_s = backoff_of(job.command.options, task.backoff_s).delay_s(job.attempt, random.random())
-            job.tell("retry", f"{job.label}: {_reason(task, ended)}; again in {show_duration(round(delay_s, 3))}")
+            job.tell("retry", f"{job.label}: {job.reason(ended)}; again in {show_duration(round(delay_s, 3))}")
             job.attempt += 1
             self.clock.after(delay_s, lambda: self.start(job), job.wanted)
         else:
-            job.tell("failure", f"{job.label}: {_reason(task, ended)}")
+            job.tell("failure", "\n".join((f"{job.label}: {job.reason(ended)}", *ended.frames)))
             job.end("failed", ended.error)
         self._start_waiting()
 
     def _start_waiting(self) -> None:
         if self._backlog:
             self.start(self._backlog.popleft())
-
-
-def _ended(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
-    try:
-        value = call()
-    except TaskFailed as failure:
-        problem = json_problem(failure.data)
-        data = None if problem else failure.data
-        return Ended(error={"code": failure.code, "message": failure.message, "data": data})
-    except RetryLater as later:
-        return Ended(error=task_error(task.name, str(later)), retry=True, delay_s=later.delay_s)
-    except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
-        raised = traceback.extract_tb(problem.__traceback__)[-1]
-        error = task_error(task.name, str(problem), type(problem).__name__)
-        return Ended(error=error, retry=True, place=f" ({os.path.relpath(raised.filename)}:{raised.lineno})")
-    if wrong := json_problem(value):
-        return Ended(error=task_error(task.name, f"its result cannot be stored: {wrong}", "InvalidResult"))
-    return Ended(value)
 
 
 def brief(value: Any, width: int = 44) -> str:
@@ -181,13 +158,3 @@ def called(name: str, inputs: Any) -> str:
 
 def _cut(text: str, width: int = 44) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _reason(task: Task[..., Any], ended: Ended) -> str:
-    return str(ended.error["message"]).removeprefix(f"task `{task.name}` ").removeprefix("failed: ") + ended.place if ended.error else ""
-
-
-def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
-    """The error of a task that failed for good, as `catch (e)` sees it."""
-    told = f"{type}: {message}" if type and message else type or message
-    return {"code": "TaskFailed", "message": f"task `{name}` failed: {told}", "data": {"task": name, "type": type}}

@@ -18,12 +18,15 @@ from rhythm.lang.flow.resolver import TaskShape, json_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Length = float | str | None  # of time: seconds, "1h30m", or none
 
 
 class Task(Generic[P, R]):
     """A registered function with the settings of its decorator. Calling it calls the function."""
 
-    def __init__(self, function: Callable[P, R], name: str, queue: str, retries: int, timeout_s: float | None, backoff_s: float) -> None:
+    def __init__(
+        self, function: Callable[P, R], name: str, queue: str, retries: int, timeout_s: float | None, backoff_s: float | None
+    ) -> None:
         self.function = function
         self.name = name
         self.queue = queue
@@ -109,7 +112,12 @@ default_tasks = Tasks()
 def task(function: Callable[P, R]) -> Task[P, R]: ...
 @overload
 def task(
-    *, name: str | None = None, queue: str = "default", retries: int = 0, timeout: float | str | None = None, backoff: float | str = 1.0
+    *,
+    name: str | None = None,
+    queue: str = "default",
+    retries: int = 0,
+    timeout: Length = None,
+    backoff: Length = None,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(
     function: Callable[P, R] | None = None,
@@ -117,20 +125,22 @@ def task(
     name: str | None = None,
     queue: str = "default",
     retries: int = 0,
-    timeout: float | str | None = None,
-    backoff: float | str = 1.0,
+    timeout: Length = None,
+    backoff: Length = None,
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
     Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with `backoff` before the first
-    retry, doubled before each further one; `timeout` is for one attempt. A call's own options win over these.
+    retry, doubled before each further one; without `backoff` that is a random part of a second, doubled likewise, so that
+    many tasks that failed together are not tried together. `timeout` is for one attempt. A call's own options win over these.
     """
     if retries < 0:
         raise ValueError("retries cannot be negative")
 
     def register(function: Callable[P, R]) -> Task[P, R]:
         timeout_s = None if timeout is None else duration_s(timeout)
-        made = Task(function, name or function.__name__, queue, retries, timeout_s, duration_s(backoff))
+        backoff_s = None if backoff is None else duration_s(backoff)
+        made = Task(function, name or function.__name__, queue, retries, timeout_s, backoff_s)
         default_tasks.add(made)
         return made
 

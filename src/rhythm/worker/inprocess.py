@@ -24,13 +24,12 @@ from rhythm.worker.execution import Execution
 from rhythm.worker.handlers import Task
 
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
+Finder = Callable[[str], Program | str]  # a workflow by its name, or why there is none
 Observer = Callable[[float, str, str, str], None]  # seconds since the start, what happened, execution id, detail
 
 
 class InProcessRun:
-    def __init__(
-        self, find_program: Callable[[str], Program | None], tasks: Mapping[str, Task[..., Any]], fast_forward: bool, observer: Observer
-    ):
+    def __init__(self, find_program: Finder, tasks: Mapping[str, Task[..., Any]], fast_forward: bool, observer: Observer) -> None:
         self.find_program, self.observer = find_program, observer
         self.clock = Clock(fast_forward)
         self.attempts = Attempts(tasks, self.clock)
@@ -106,7 +105,7 @@ class InProcessRun:
 
     def _finish(self, e: Execution, status: str, value: Any) -> None:
         e.status, e.value = status, value
-        self._tell(e, status, e.label)
+        self._tell(e, status, e.label if status != "failed" else f"{e.label}: {value['message']}")
         if status != "completed":
             self._cancel(e, list(e.open))
         if e.parent:
@@ -126,13 +125,14 @@ class InProcessRun:
             case c.StartTask():
                 self._start_task(e, command)
             case c.StartWorkflow(n, name, inputs, options):
-                self._child(e, n, self.find_program(name), inputs, Snapshot(), name)
+                self._child(e, n, self.find_program(name), inputs, Snapshot())
                 self._fail_after(options.get("timeout_s"), e, n, f"workflow `{name}` took longer than")
             case c.StartBranch(n, branch, locals):
                 self._child(e, n, e.program, e.inputs, Snapshot(e.program.branches[branch], locals))
-            case c.StartTimer(n, delay_s, until):
+            case c.StartTimer(n, delay_s, until, _, signal):
                 wait_s = self.clock.until(until) if until else delay_s or 0.0
-                self._tell(e, "timer", show_duration(wait_s))
+                if not signal:
+                    self._tell(e, "timer", show_duration(wait_s))
                 self._after(wait_s, e, n, "completed")
             case c.WaitEvent(n, type, _, timeout_s):
                 self._tell(e, "wait", f"event {type}")
@@ -149,7 +149,9 @@ class InProcessRun:
             case c.Cancel(first, last):
                 self._cancel(e, [n for n in e.open if first <= n <= last])
             case c.TakeSignal(id):
-                e.signals = [signal for signal in e.signals if signal.id != id]
+                taken = next(signal for signal in e.signals if signal.id == id)
+                e.signals.remove(taken)
+                self._tell(e, "signal", f"{taken.name} = {brief(taken.payload)}")
             case c.Publish(type, data):
                 self._publish({"id": secrets.token_hex(8), "type": type, "data": data, "at": self.clock.moment()})
             case c.Send(to, name, payload) if to in self.executions:
@@ -169,9 +171,9 @@ class InProcessRun:
         e.jobs[command.n] = job = Job(command, end, lambda: command.n in e.open, lambda what, detail: self._tell(e, what, detail))
         self.attempts.start(job)
 
-    def _child(self, e: Execution, n: int, program: Program | None, inputs: Any, snapshot: Snapshot, name: str = "") -> None:
-        if program is None:
-            self._end(e, n, "failed", {"code": "ChildFailed", "message": f"there is no workflow `{name}`", "data": None})
+    def _child(self, e: Execution, n: int, program: Program | str, inputs: Any, snapshot: Snapshot) -> None:
+        if isinstance(program, str):
+            self._end(e, n, "failed", {"code": "ChildFailed", "message": program, "data": None})
         else:
             e.children[n] = self._begin(f"{e.id}.{n}", program, inputs, snapshot, e, n)
 
