@@ -6,45 +6,55 @@ passes from one to the next is a small JSON file. That file is what the durable 
 
 from __future__ import annotations
 
-import json
+import shlex
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ORDER = HERE / "order.flow"
-STEP = HERE / "one_step.py"
-ITEMS = ["tea", "cup", "tea"]
+ROOT = Path(__file__).parents[1]
+ORDER = "examples/order.flow"
+INVOICE = "examples/invoice.flow"
+RUN = f"run {ORDER} --app examples/order_tasks.py --fast-forward".split()
+GIVEN = ["-i", "customer=ada", "-i", 'items:=["tea", "cup", "tea"]', "--signal", 'delivered={"signed_by": "Ada"}']
+STOPPING = f"""\
+{INVOICE}, each step in a process of its own, which exits after it. What is kept is all
+that the next one gets: the line to go on at, variables, how far a loop is, the result that waits."""
+NEXT = """
+Nothing was replayed: every process began where the one before had stopped. What next?
+
+  source .venv/bin/activate             puts rhythm on the path; then
+  rhythm graph examples/order.flow      the same workflow, drawn
+  examples/README.md                    more workflows to run, a failing one too
+  docs/language.md, docs/tasks.md       writing your own: the workflow, and its tasks in Python"""
 
 
 def main() -> int:
-    title("1. A workflow is a small program", "examples/order.flow; its tasks are plain Python in examples/order_tasks.py")
-    print(ORDER.read_text(encoding="utf-8"))
+    title("1. A workflow is a small program", f"{ORDER}; its tasks are plain Python in examples/order_tasks.py")
+    print((ROOT / ORDER).read_text(encoding="utf-8"))
 
     title("2. Running it", "branches in parallel, a payment service that fails twice, two days of waiting skipped")
-    code = subprocess.run(
-        [
-            *(sys.executable, "-m", "rhythm", "run", str(ORDER), "--app", str(HERE / "order_tasks.py"), "--fast-forward"),
-            *("-i", "customer=ada", "-i", f"items:={json.dumps(ITEMS)}", "--signal", 'delivered={"signed_by": "Ada"}'),
-        ],
-        check=False,
-    ).returncode
-    if code:
+    print(f"$ rhythm {shlex.join(RUN)} \\\n    {shlex.join(GIVEN)}\n", flush=True)
+    if code := subprocess.run([sys.executable, "-m", "rhythm", *RUN, *GIVEN], cwd=ROOT, check=False).returncode:
         return code
 
-    title("3. Stopping it anywhere", "examples/invoice.flow, each step in a process that exits after it; this is all that is kept:")
+    title("3. Stopping it anywhere", STOPPING)
+    for number, line in enumerate((ROOT / INVOICE).read_text(encoding="utf-8").splitlines(), 1):
+        print(f"{number:>4}  {line}".rstrip())
+    print(flush=True)
+    step_by_step()
+    print(NEXT)
+    return 0
+
+
+def step_by_step() -> None:
+    """Starts one process after the other, until the last has removed the state."""
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state.json"
-        while True:
-            subprocess.run([sys.executable, str(STEP), str(state)], check=True)
-            if not state.exists():
-                break
-    print("\nNothing was replayed: every step began where the snapshot said. What next?\n")
-    print("  .venv/bin/rhythm graph examples/order.flow    the same workflow, drawn")
-    print("  examples/README.md                            more workflows to run, a failing one too")
-    print("  docs/language.md                              the language")
-    return 0
+        step = [sys.executable, "examples/one_step.py", str(state)]
+        subprocess.run(step, cwd=ROOT, check=True)
+        while state.exists():
+            subprocess.run(step, cwd=ROOT, check=True)
 
 
 def title(heading: str, note: str) -> None:

@@ -39,7 +39,7 @@ def charge(customer: str, amount: float) -> str:
     return f"payment {next(payment_numbers)}: {amount:.2f} from {customer}"
 
 
-@rhythm.task
+@rhythm.task(timeout="5s")
 def ship(items: list[str], to: str) -> str:
     time.sleep(0.4)
     if "kettle" in items:

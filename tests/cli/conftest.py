@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,6 +80,75 @@ def unstorable() -> object:
 @rhythm.task
 def leave() -> None:
     raise SystemExit(3)
+
+
+@rhythm.task
+async def cancel_itself() -> None:
+    raise asyncio.CancelledError()
+
+
+@rhythm.task
+async def async_leave() -> None:
+    raise SystemExit(3)
+
+
+@rhythm.task
+async def leave_on_the_side() -> None:
+    async def side() -> None:
+        raise SystemExit(3)
+
+    asyncio.get_running_loop().create_task(side())
+    await asyncio.sleep(60)
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(4)
+
+
+def circle() -> Exception:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    return one
+
+
+FAILURES = {
+    "exception as message": lambda: rhythm.TaskFailed(ValueError("no money")),
+    "code of no text": lambda: rhythm.TaskFailed("no", code=404),
+    "empty code": lambda: rhythm.TaskFailed("no", code=""),
+    "data of no JSON": lambda: rhythm.TaskFailed("no", data={"when": {1}}),
+    "half a character": lambda: rhythm.TaskFailed("a\\ud800b\\0c"),
+    "half a character elsewhere": lambda: ValueError("a\\ud800b\\0c"),
+    "long": lambda: ValueError("x" * 10_000_000),
+    "speechless": lambda: Speechless(),
+    "circle": lambda: circle(),
+}
+
+
+@rhythm.task
+def fail(how: str) -> None:
+    raise FAILURES[how]()
+
+
+def shared() -> list:
+    value = []
+    for _ in range(50):
+        value = [value, value]
+    return value
+
+
+RESULTS = {
+    "list": lambda: [0] * 100_001,
+    "text": lambda: "x" * (2**20 + 1),
+    "whole": lambda: ["x" * 2**19] * 3,
+    "shared": shared,
+    "fits": lambda: ["x" * 2**19],
+}
+
+
+@rhythm.task
+def give(what: str) -> object:
+    return RESULTS[what]()
 """
 
 
@@ -96,7 +166,7 @@ class Shell:
     def read(self, name: str) -> str:
         return (self.folder / name).read_text(encoding="utf-8")
 
-    def rhythm(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def rhythm(self, *args: str, stdin: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "rhythm", *args],
             cwd=self.folder,
@@ -105,6 +175,7 @@ class Shell:
             text=True,
             encoding="utf-8",
             timeout=120,
+            env={**os.environ, **environment},
         )
 
     def run(self, flow: str, *args: str, app: bool = True) -> dict[str, Any]:

@@ -164,3 +164,18 @@ def test_python_file_is_not_read_as_a_workflow(shell: Shell) -> None:
         2,
         "rhythm: tasks.py is Python; workflows are .flow files, and their tasks are given with --app tasks.py\n",
     )
+
+
+def test_what_standard_output_cannot_encode_is_escaped(shell: Shell) -> None:
+    shell.write("é.flow", "return x")
+    ran = shell.rhythm("check", "é.flow", PYTHONIOENCODING="ascii")
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert "\\xe9.flow:1:8" in ran.stdout
+    ran = shell.rhythm("check", "é.flow", "--format", "json", PYTHONIOENCODING="ascii")
+    assert json.loads(ran.stdout)["diagnostics"][0]["file"] == "é.flow"
+
+
+def test_program_is_valid_json_where_standard_output_is_not_utf_8(shell: Shell) -> None:
+    shell.write("main.flow", 'return "é𝄞"')
+    ran = shell.rhythm("listing", "main.flow", "--format", "json", PYTHONIOENCODING="ascii")
+    assert "é𝄞" in json.dumps(json.loads(ran.stdout), ensure_ascii=False)

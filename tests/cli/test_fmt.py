@@ -44,3 +44,8 @@ def test_file_that_does_not_parse_is_left_as_it_is_and_the_others_are_done(shell
     assert ran.returncode == 2
     assert "F0" in ran.stderr
     assert (shell.read("a.flow"), shell.read("b.flow")) == ("let = 1\n", NEAT)
+
+
+def test_printed_workflow_is_utf_8_whatever_the_encoding_of_standard_output(shell: Shell) -> None:
+    ran = shell.rhythm("fmt", "-", stdin='return   "é"\n', PYTHONIOENCODING="ascii")
+    assert (ran.returncode, ran.stdout) == (0, 'return "é"\n')

@@ -343,3 +343,132 @@ def test_task_that_is_not_registered_is_in_the_trace_with_the_nearest_name(shell
     with_app = shell.rhythm("run", "main.flow", "--app", "tasks.py").stderr
     assert '✗ gret(name="x"): no task of this name is registered; did you mean `greet`?' in with_app
     assert "pass the file that defines it with --app" in shell.rhythm("run", "main.flow").stderr
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ('task("cancel_itself")', "task `cancel_itself` failed: CancelledError"),
+        ('task("async_leave")', "task `async_leave` failed: SystemExit: 3"),
+        ('task("leave_on_the_side", null, { timeout: 0.2 })', "task `leave_on_the_side` took longer than 200ms"),
+    ],
+)
+def test_async_task_that_cancels_itself_or_exits_fails_and_the_next_one_still_runs(result: Result, task: str, message: str) -> None:
+    flow = f"""
+    let message = ""
+    try {{ await {task} }} catch (e) {{ message = e.message }}
+    let next = await task("nap", {{ seconds: 0 }})
+    return [message, next]
+    """
+    assert result(flow) == [message, 0]
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "message"),
+    [
+        ("exception as message", "TaskFailed", "no money"),
+        ("code of no text", "TaskFailed", "no (its code is not a text: 404)"),
+        ("empty code", "TaskFailed", "no (its code is not a text: '')"),
+        ("data of no JSON", "TaskFailed", "no (its data cannot be stored: set is not a JSON value at when)"),
+        ("half a character", "TaskFailed", "a\ufffdb\ufffdc"),
+        ("half a character elsewhere", "TaskFailed", "task `fail` failed: ValueError: a\ufffdb\ufffdc"),
+        ("speechless", "TaskFailed", "task `fail` failed: Speechless: Speechless, which cannot be shown: SystemExit"),
+        ("circle", "TaskFailed", "task `fail` failed: ValueError: one"),
+    ],
+)
+def test_whatever_a_task_raises_the_workflow_sees_a_json_error(shell: Shell, how: str, code: str, message: str) -> None:
+    error = shell.run(f'await task("fail", {{ how: "{how}" }})')["error"]
+    assert (error["code"], error["message"]) == (code, message)
+
+
+def test_very_long_message_of_a_task_is_cut(shell: Shell) -> None:
+    message = shell.run('await task("fail", { how: "long" })')["error"]["message"]
+    assert len(message) < 17_000
+    assert message.endswith("x… (10,000,000 characters)")
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("list", "100,001 entries, over the limit of 100,000 for one list or object"),
+        ("text", "a text of 1,048,577 characters, over the limit of 1,048,576 bytes"),
+        ("whole", "1,572,874 bytes, over the limit of 1,048,576"),
+        ("shared", "more than 1,048,576 parts"),
+    ],
+)
+def test_result_over_a_limit_fails_the_task(shell: Shell, what: str, message: str) -> None:
+    error = shell.run(f'await task("give", {{ what: "{what}" }})')["error"]
+    assert (error["code"], error["data"]["type"]) == ("TaskFailed", "InvalidResult")
+    assert error["message"] == f"task `give` failed: InvalidResult: its result cannot be stored: {message}"
+
+
+def test_result_within_the_limits_arrives(result: Result) -> None:
+    assert result('let given = await task("give", { what: "fits" })\nreturn len(given[0])') == 2**19
+
+
+def test_event_is_seen_once_by_an_execution_and_not_by_those_that_start_later(result: Result) -> None:
+    flow = """
+    workflow main {
+      publish("a", 1)
+      let child = workflow("child")
+      let first = await event("a", { timeout: 9 })
+      let again = await event("a", { timeout: 9, default: "none" })
+      let seen = await child
+      return [first.data, again, seen]
+    }
+    workflow child { return await event("a", { timeout: 9, default: "none" }) }
+    """
+    assert result(flow, "--fast-forward") == [1, "none", "none"]
+
+
+def test_two_waits_at_once_take_two_events(result: Result) -> None:
+    flow = """
+    workflow main {
+      let both = all([event("a", { timeout: 9 }), event("a", { timeout: 9 })])
+      await sleep(1)
+      publish("a", 1)
+      publish("a", 2)
+      let got = await both
+      return [e.data for e in got]
+    }
+    """
+    assert result(flow, "--fast-forward") == [1, 2]
+
+
+def test_run_ends_with_its_workflow_and_does_not_wait_for_timeouts_of_waits(result: Result) -> None:
+    began = time.monotonic()
+    assert result('workflow main { let _ = event("never", { timeout: "60s" }); return 1 }') == 1
+    assert time.monotonic() - began < 50
+
+
+def test_timeout_of_a_child_holds_also_after_its_parent_has_ended(shell: Shell) -> None:
+    flow = 'workflow main { let _ = workflow("child", {}, { timeout: "1h" }); return 1 }\nworkflow child { await sleep("9d") }'
+    shell.write("main.flow", flow)
+    ran = shell.rhythm("run", "main.flow", "--fast-forward")
+    assert "■ cancelled child" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("wait", "message"),
+    [
+        ('all([signal("a"), task("hang")], { concurrency: 1 })', "task `hang`, which has not begun"),
+        ('all([event("a"), event("a")])', "waits for event `a`, and"),
+        ('all([event("a" + str(i)) for i in range(9)])', "event `a4` and 4 more, and"),
+    ],
+)
+def test_everything_that_a_stuck_workflow_waits_for_is_named(shell: Shell, wait: str, message: str) -> None:
+    error = shell.run(f"return await {wait}")["error"]
+    assert error["code"] == "Stuck"
+    assert message in error["message"]
+
+
+def test_id_that_a_stuck_workflow_waits_for_is_named(shell: Shell) -> None:
+    error = shell.run('workflow main { let e = event("a")\nlet s = signal("b")\nawait all([e, s]) }')["error"]
+    assert "waits for event `a`, signal `b` (pass --signal b=JSON), and" in error["message"]
+
+
+def test_result_is_valid_json_where_standard_output_is_not_utf_8(shell: Shell) -> None:
+    shell.write("main.flow", 'log("é")\nreturn "é𝄞"')
+    ran = shell.rhythm("run", "main.flow", PYTHONIOENCODING="ascii")
+    assert (ran.returncode, json.loads(ran.stdout)) == (0, "é𝄞")
+    assert "\\xe9" in ran.stderr

@@ -24,6 +24,7 @@ RESULTS: dict[str, Any] = {
         "weather": "news of weather",
         "mails": {"boss": "completed", "nobody": "failed"},
     },
+    "customer=Acme": {"number": "Acme-17", "total": 980, "reminders": 2},
     "bought=": {"plan": "pro", "until": None},
     "email=": {"plan": "none", "offer": "expired", "days": 14},
 }
@@ -31,6 +32,12 @@ RESULTS: dict[str, Any] = {
 
 def rhythm(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "rhythm", *args], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120)
+
+
+def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(EXAMPLES / name), *args], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120
+    )
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("run ")])
@@ -63,10 +70,36 @@ def test_examples_have_no_problems_and_are_formatted() -> None:
 
 
 def test_demo_shows_the_run_and_resumes_in_a_new_process_for_each_step() -> None:
-    ran = subprocess.run(
-        [sys.executable, str(EXAMPLES / "demo.py")], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120
-    )
+    ran = script("demo.py")
     assert ran.returncode == 0, ran.stderr
     assert "■ completed order" in ran.stderr
-    assert '{"number": "Acme-2026-017", "total": 980, "reminders": 2}' in ran.stdout
+    assert '{"number": "Acme-17", "total": 980, "reminders": 2}' in ran.stdout
     assert len(set(re.findall(r"process (\d+)", ran.stdout))) == 6
+
+
+def test_demo_shows_the_command_that_it_runs() -> None:
+    (command,) = re.findall(r"^\$ rhythm (.* \\\n.*)$", script("demo.py").stdout, re.MULTILINE)
+    assert '"total": 29.7' in rhythm(*shlex.split(command.replace("\\\n", ""))).stdout
+
+
+def test_one_step_shows_what_it_ran_and_what_it_kept_and_the_file_holds_that(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    script("one_step.py", str(state))
+    ran, kept = script("one_step.py", str(state)).stdout.splitlines()
+    assert ran.endswith('ran   rate_of(person="Grace") = 110')
+    assert kept.endswith('kept  line 6; total=540, person="Grace", hours=4; loop: 2 of 2; result: 110')
+    saved = json.loads(state.read_text(encoding="utf-8"))
+    assert (saved["snapshot"]["locals"]["total"], saved["results"]) == (540, {"2": 110})
+
+
+@pytest.mark.parametrize("args", [[], ["--what"], ["a.json", "b.json"]])
+def test_one_step_without_its_file_says_what_to_do(args: list[str]) -> None:
+    ran = script("one_step.py", *args)
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert ran.stdout.startswith("usage: python examples/one_step.py STATE_FILE")
+
+
+def test_commands_of_the_readme_name_scripts_that_exist() -> None:
+    named = re.findall(r"^\$ python (\S+)", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert named == ["examples/one_step.py"]
+    assert (ROOT / named[0]).is_file()

@@ -1,4 +1,4 @@
-"""The README is true: its files run with its commands and print what it shows."""
+"""The README is true: its files are those of examples/readme, its commands print what it shows."""
 
 from __future__ import annotations
 
@@ -10,48 +10,49 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = re.findall(r"^\$ rhythm (.*)\n((?:.*\n)*?)```", README, re.MULTILINE)
 
 
-def block(language: str, part: str = "") -> str:
-    return next(text for text in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if part in text)
-
-
-def rhythm(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    args = shlex.split(command.removeprefix("$ rhythm "))
+def rhythm(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rhythm", *args], cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120
+        [sys.executable, "-m", "rhythm", *shlex.split(command)], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120
     )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tasks.py").write_text(block("python"), encoding="utf-8")
-    (tmp_path / "order.flow").write_text(block("js"), encoding="utf-8")
-    return tmp_path
+@pytest.mark.parametrize(("language", "name"), [("python", "tasks.py"), ("js", "order.flow")])
+def test_file_that_is_shown_is_the_example_that_is_linked(language: str, name: str) -> None:
+    (shown,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    assert shown == (ROOT / "examples" / "readme" / name).read_text(encoding="utf-8")
+    assert f"(examples/readme/{name})" in README
 
 
-def test_the_twenty_lines_run_and_print_what_is_shown(folder: Path) -> None:
-    command, shown = block("console", "rhythm run").split("\n", 1)
-    ran = rhythm(command, folder)
-    assert ran.returncode == 0, ran.stderr
+@pytest.mark.parametrize(("command", "shown"), COMMANDS)
+def test_command_prints_all_that_is_shown_and_nothing_else(command: str, shown: str) -> None:
+    ran = rhythm(command)
     assert without_times(ran.stderr) + ran.stdout == without_times(shown)
 
 
-def test_the_mistake_is_reported_as_shown(folder: Path) -> None:
-    command, shown = block("console", "rhythm check").split("\n", 1)
-    line = re.search(r"^2 │ (.*)$", shown, re.MULTILINE)
-    assert line
-    (folder / "order.flow").write_text(f"workflow order(inputs) {{\n{line[1]}\n  return total\n}}\n", encoding="utf-8")
-    assert rhythm(command, folder).stdout.startswith(shown)
+def test_the_commands_are_the_run_and_the_mistake() -> None:
+    assert [command.split()[0] for command, _ in COMMANDS] == ["run", "check"]
 
 
-def test_every_command_of_the_table_exists(folder: Path) -> None:
+def test_every_command_of_the_table_exists() -> None:
     commands = re.findall(r"^\| `rhythm (\w+) ", README, re.MULTILINE)
     assert len(commands) == 5
     for command in commands:
-        assert rhythm(f"{command} --help", folder).returncode == 0
+        assert rhythm(f"{command} --help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/language.md", "docs/tasks.md", "examples/README.md"]
+)
+def test_links_to_files_lead_to_files(page: str) -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)", text)
+    assert not [link for link in links if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()]
 
 
 def without_times(text: str) -> str:
-    return re.sub(r"in [\d,]+ ms", "in … ms", re.sub(r"^ *[\d:.]+s? ", "", text, flags=re.MULTILINE))
+    return re.sub(r"in [\d,]+ ms", "in … ms", re.sub(r"^ *(?:\d+\.\d\ds|[\d:]+:\d\d)  ", "", text, flags=re.MULTILINE))

@@ -16,7 +16,7 @@ RUNTIME_CODES = (
     "TypeMismatch MissingProperty IndexOutOfRange DivisionByZero Overflow InvalidArgument NotAChild Timeout AllFailed TaskFailed "
     "ChildFailed Cancelled Error LimitExceeded"
 ).split()
-ONLY_WITH_A_REGISTRY = {"F103", "F104", "F105"}  # `Known` raises these; the cases compile without one
+ONLY_WITH_A_REGISTRY = {"F103", "F104"}  # `Known` raises these; the cases compile without one
 NEVER_FAIL = {"now", "uuid", "random", "bool", "get"}
 
 _COMMENT = re.compile(r"//.*")

@@ -7,12 +7,18 @@ from rhythm.lang.flow.problems import CODES
 from rhythm.limits import DEFAULT_LIMITS
 from tests.support.cases import all_cases
 
-NEED_A_REGISTRY = {"F103", "F104", "F105"}  # tests/lang/test_known.py
+NEED_A_REGISTRY = {"F103", "F104"}  # tests/lang/test_known.py
 
 
 def test_every_code_has_a_case() -> None:
     shown = {code for case in all_cases() for code, *_ in case.diagnostics}
     assert CODES.keys() - NEED_A_REGISTRY == shown
+
+
+def test_every_message_has_help() -> None:
+    found = [(case.title, problem) for case in all_cases() for problem in compile_flow(case.text).diagnostics]
+    assert len(found) > 500
+    assert [(title, problem.message) for title, problem in found if not problem.help] == []
 
 
 def test_character_that_changes_the_reading_direction_is_refused_even_inside_text() -> None:

@@ -107,9 +107,9 @@ def test_computed_inputs_are_not_judged() -> None:
 def test_written_input_of_the_wrong_type() -> None:
     text = 'await task("chargeCard", { orderId: 7, amount: "9.5", note: true })'
     assert shown(text) == [
-        ("F104", "`orderId` of task `chargeCard` is text, not a number", "7", ""),
-        ("F104", "`amount` of task `chargeCard` is a number, not text", '"9.5"', ""),
-        ("F104", "`note` of task `chargeCard` is null or text, not true or false", "true", ""),
+        ("F104", "`orderId` of task `chargeCard` is text, not a number", "7", "pass text"),
+        ("F104", "`amount` of task `chargeCard` is a number, not text", '"9.5"', "pass a number"),
+        ("F104", "`note` of task `chargeCard` is null or text, not true or false", "true", "pass null or text"),
     ]
 
 
@@ -138,7 +138,9 @@ def test_unknown_workflow_names_the_nearest() -> None:
 
 
 def test_unknown_workflow_without_a_near_one() -> None:
-    assert [(code, help) for code, _, _, help in shown('await workflow("refund")')] == [("F105", "")]
+    assert [(code, help) for code, _, _, help in shown('await workflow("refund")')] == [
+        ("F105", "check the file that holds it together with this one")
+    ]
 
 
 def test_known_workflow_is_quiet() -> None:

@@ -69,4 +69,3 @@ def test_program(case: Case) -> None:
     stored_world, stored = run(case, compilation, through_json=True)
     check_end(case, stored_world, stored)
     assert (stored.status, stored.value, stored.at, stored.turns) == (straight.status, straight.value, straight.at, straight.turns)
-

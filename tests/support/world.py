@@ -58,6 +58,8 @@ class Execution:
         self.at = 0
         self.cancel = False
         self.turns = 0
+        self.events_before = 0  # published before it started: not for it
+        self.seen: set[str] = set()  # events: each once
 
 
 class World:
@@ -173,6 +175,8 @@ class World:
                     expired = {"decision": "expired", "by": [], "comment": "", "at": None}
                     self.at(self.clock + command.timeout_s, lambda: self.end(e, n, Outcome("completed", expired, self.clock)))
             case c.Release(first, last):
+                for number in range(first, last + 1):
+                    assert number in e.held or number in e.outcomes, f"child {number} is released, but it was not held"
                 for number in [k for k in sorted(e.held) if first <= k <= last]:
                     self.carry_out(e, e.held.pop(number))
             case c.Cancel(first, last):
@@ -203,6 +207,7 @@ class World:
             error = {"code": "ChildFailed", "message": "no such workflow", "data": None}
             return self.end(e, n, Outcome("failed", error, self.clock))
         child = e.children[n] = Execution(f"{e.id}.{n}", program, self.json(inputs), snapshot, e, n)
+        child.events_before = len(self.events)
         return self.at(self.clock, lambda: self.turn(child))
 
     def cancel(self, e: Execution) -> None:
@@ -229,12 +234,14 @@ class World:
 
     def wait_event(self, e: Execution, wait: c.WaitEvent) -> None:
         self.waits.append((e, wait))
-        for event in self.events:
+        for event in self.events[e.events_before :]:
             self.match(e, wait, event)
         if wait.timeout_s is not None:
             error = {"code": "Timeout", "message": f"no event `{wait.type}` came in time", "data": None}
             self.at(self.clock + wait.timeout_s, lambda: self.end(e, wait.n, Outcome("failed", error, self.clock)))
 
     def match(self, e: Execution, wait: c.WaitEvent, event: dict[str, Any]) -> None:
-        if event["type"] == wait.type and all((event["data"] or {}).get(path) == value for path, value in wait.where.items()):
+        fits = event["type"] == wait.type and all((event["data"] or {}).get(path) == value for path, value in wait.where.items())
+        if fits and wait.n not in e.outcomes and event["id"] not in e.seen:
+            e.seen.add(event["id"])
             self.end(e, wait.n, Outcome("completed", event, self.clock))

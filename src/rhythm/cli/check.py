@@ -41,8 +41,11 @@ def _tasks(app: str | None) -> dict[str, TaskShape] | None:
 def _print_json(checked: list[Checked], counts: dict[str, int]) -> None:
     import json
 
+    from rhythm.cli.documents import print_json
+
     found = [as_json(c.source, diagnostic) for c in checked for diagnostic in c.diagnostics]
-    print(json.dumps({f"{severity}s": count for severity, count in counts.items()} | {"diagnostics": found}, ensure_ascii=False, indent=2))
+    document = {f"{severity}s": count for severity, count in counts.items()} | {"diagnostics": found}
+    print_json(json.dumps(document, ensure_ascii=False, indent=2))
 
 
 def _print_text(checked: list[Checked], counts: dict[str, int]) -> None:

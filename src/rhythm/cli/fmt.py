@@ -34,7 +34,7 @@ def _format(name: str, args: Arguments) -> int:
     elif args.check and new != text:
         print(f"would change {name}")
     elif name == "-":
-        sys.stdout.write(new)
+        sys.stdout.buffer.write(new.encode())  # workflow files are UTF-8, whatever the terminal is
     elif new != text and not args.check:
         write_source(name, new)
         print(f"formatted {name}")

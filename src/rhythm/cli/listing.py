@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rhythm.cli.documents import print_json
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.codec import dump_program
@@ -13,6 +14,8 @@ OPTIONS = (FILE, WORKFLOW, Option("--format", "text for people; json is what is 
 def run(args: Arguments) -> int:
     programs = compile_file(args.file, quiet=True)
     chosen = (choose(programs, args.file, args.workflow),) if args.workflow else programs
-    show = listing if args.format == "text" else dump_program
-    print("\n\n".join(show(program) for program in chosen))
+    if args.format == "text":
+        print("\n\n".join(listing(program) for program in chosen))
+    else:
+        print_json("\n\n".join(dump_program(program) for program in chosen))
     return 0

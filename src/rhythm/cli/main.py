@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from rhythm.cli.options import HelpWanted, UsageError, help_page, parse
 from rhythm.lang.source import nearest
@@ -32,6 +33,9 @@ rhythm COMMAND --help says more about one of them; rhythm --version says which R
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what its encoding does not have is shown as an escape
+            stream.reconfigure(errors="backslashreplace")
     args = list(sys.argv[1:] if argv is None else argv)
     if not args or args[0] in ("-h", "--help", "help"):
         print(HELP.format(commands="\n".join(f"  {name:<10} {what}" for name, what in COMMANDS.items())))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rhythm.cli.app import load_app
+from rhythm.cli.documents import print_json
 from rhythm.cli.files import read_source
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
@@ -48,7 +49,7 @@ def run(args: Arguments) -> int:
     for signal in ended.signals:
         print(f"note: the signal `{signal.name}` was never taken", file=sys.stderr)
     if ended.status == "completed":
-        print(json.dumps(ended.value, ensure_ascii=False, indent=2))
+        print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
         return 0
     print(_show_failure(ended), file=sys.stderr)
     if ended.value["code"] == "TypeMismatch" and (hint := _texts_that_look_like_json(args.input)):

@@ -15,6 +15,7 @@ from itertools import pairwise
 from rhythm.ir import instructions as ir
 from rhythm.ir.blocks import Block, Blocks
 from rhythm.ir.labels import Item, Labels, branches_in
+from rhythm.ir.locals import handlers_around
 from rhythm.ir.program import Program
 from rhythm.record import Record
 
@@ -117,10 +118,10 @@ class _Builder:
         for label, to in self.flow.ways(pc):
             self._lead(last, "next" if block else label, pc, to)
         for number, block in here:
-            if block and block.fails_to is not None:
-                self._fail(number, [block.fails_to])
-            elif block is None and isinstance(self.code[pc], ir.Throw):
-                self._fail(number, self.flow.fails_to[pc])
+            if block:
+                self._fail(number, block.fails_to)
+            elif isinstance(self.code[pc], ir.Throw):
+                self._fail(number, self.flow.handlers[pc][0].target if self.flow.handlers[pc] else None)
 
     def _lead(self, source: int, label: str, came_from: int, pc: int) -> None:
         """Edges to whatever is drawn at or after the instruction."""
@@ -136,8 +137,8 @@ class _Builder:
                 seen.add(step)
                 ahead += [(pc, to) for _, to in self.flow.ways(pc)]
 
-    def _fail(self, source: int, targets: list[int]) -> None:
-        for number, block in self.at.get(targets[0], ()) if targets else ():
+    def _fail(self, source: int, target: int | None) -> None:
+        for number, block in self.at.get(target, ()) if target is not None else ():
             if block and block.kind in ("catch", "finally"):
                 self._edge(source, number, "error")
 
@@ -150,10 +151,7 @@ class _Flow:
 
     def __init__(self, program: Program) -> None:
         self.code = program.code
-        self.fails_to: list[list[int]] = [[] for _ in self.code]  # handlers, the innermost first
-        for handler in program.handlers:
-            for pc in range(handler.first, handler.last):
-                self.fails_to[pc].append(handler.target)
+        self.handlers = handlers_around(program)
         self.pending: dict[str, list[int]] = {}  # Pends that may run, by their state
         self.departures: dict[int, int] = {}  # from the first Pend
         self.pends: dict[int, int] = {}  # and back to it
@@ -173,7 +171,7 @@ class _Flow:
             if pc in reached:
                 continue
             reached.add(pc)
-            ahead += self.fails_to[pc]
+            ahead += [handler.target for handler in self.handlers[pc]]
             instruction = self.code[pc]
             if isinstance(instruction, ir.Pend):  # leads to both of its ends; where EndFinally leads follows from that
                 self.pending.setdefault(instruction.state, []).append(pc)

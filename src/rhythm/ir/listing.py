@@ -13,10 +13,10 @@ def listing(program: Program) -> str:
     """The whole program: header, instructions with their line in the source, handlers."""
     lines = [f"{program.name}  {program.language}  version {program.version[:12]}  ir {program.ir}"]
     lines += [f"@{name} {json.dumps(value, ensure_ascii=False)}" for name, value in program.options.items()]
-    targets = _targets(program)
+    targets, branches = _targets(program), {entry: n for n, entry in enumerate(program.branches)}
     for pc, instruction in enumerate(program.code):
-        if pc in program.branches:
-            lines.append(f"branch {program.branches.index(pc)}:")
+        if pc in branches:
+            lines.append(f"branch {branches[pc]}:")
         mark = ">" if pc in targets else " "
         lines.append(f"{pc:>4} {mark} {show_instruction(instruction):<70} ; line {program.position(_at(instruction))[0]}".rstrip())
     for handler in program.handlers:

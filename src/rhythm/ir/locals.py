@@ -8,6 +8,7 @@ comprehension loses none: what its names were before, they are again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 from rhythm.ir import instructions as ir
@@ -33,10 +34,15 @@ class _Analysis:
         self.bits: dict[str, int] = {}
         self.kept: dict[int, int] = {}  # the bits of a `keep`, by its identity
         self.known = [EVERYTHING] * len(self.code)  # on arrival; everything where nothing arrives
-        self.handlers: list[list[ir.Handler]] = [[] for _ in self.code]
+        self.handlers = handlers_around(program)
+        self.told: set[tuple[int, int]] = set()  # handlers by their identity, and what is set in them: told once
+        self.handlers_to: dict[int, list[ir.Handler]] = {}
         for handler in program.handlers:
-            for pc in range(handler.first, handler.last):
-                self.handlers[pc].append(handler)
+            self.handlers_to.setdefault(handler.target, []).append(handler)
+        self.ends: dict[str, set[int]] = {}  # the EndFinallys of each state
+        for pc, instruction in enumerate(self.code):
+            if isinstance(instruction, ir.EndFinally):
+                self.ends.setdefault(instruction.state, set()).add(pc)
         self.through: dict[tuple[str, int], int] = {}  # what survives a `finally` block, by its state and entry
 
     def mask(self, names: Iterable[str]) -> int:
@@ -46,13 +52,20 @@ class _Analysis:
         return total
 
     def run(self, entries: dict[int, tuple[str, ...]]) -> None:
-        work = [(pc, self.mask(names)) for pc, names in entries.items()]
+        work = self._changed((pc, self.mask(names)) for pc, names in entries.items())
         while work:
-            pc, arriving = work.pop()
+            pc = work.pop()
+            work += self._changed(self._leaving(pc, self.known[pc] & self._survives(pc)))
+
+    def _changed(self, arrivals: Iterable[tuple[int, int]]) -> list[int]:
+        """The instructions at which less is set than was known before."""
+        changed = []
+        for pc, arriving in arrivals:
             merged = self.known[pc] & arriving
             if merged != self.known[pc]:
                 self.known[pc] = merged
-                work += self._leaving(pc, merged & self._survives(pc))
+                changed.append(pc)
+        return changed
 
     def _survives(self, pc: int) -> int:
         instruction = self.code[pc]
@@ -77,8 +90,9 @@ class _Analysis:
             case ir.Jump(to) | ir.JumpUnless(_, to):
                 yield to, after
         failed = kept & ~self.mask((instruction.state,)) if isinstance(instruction, ir.Take) else kept
-        for handler in self.handlers[pc] if can_fail(instruction) else ():
-            yield handler.target, failed | self.mask((handler.into,))
+        if can_fail(instruction) and (told := (id(self.handlers[pc]), failed)) not in self.told:
+            self.told.add(told)
+            yield from ((handler.target, failed | self.mask((handler.into,))) for handler in self.handlers[pc])
 
     def _through_finally(self, state: str, block: int) -> int:
         if (state, block) not in self.through:
@@ -91,32 +105,68 @@ class _Analysis:
     def _region(self, state: str, block: int) -> set[int]:
         """The instructions on the ways from the block's first to its EndFinally.
 
-        Ways that leave it otherwise do not count, also if a loop around it leads them to its Pend or its failures again.
+        Ways that leave it otherwise do not count, also if a loop around it leads them to its Pend or its failures again. So it
+        is found from its end: from its beginning, each `finally` would walk all that follows it.
         """
-        before: dict[int, set[int]] = {block: set()}
-        ahead, ends = [block], []
-        while ahead:
-            pc = ahead.pop()
-            instruction = self.code[pc]
-            if getattr(instruction, "state", None) == state and isinstance(instruction, ir.Pend | ir.EndFinally):
-                ends += [pc] if isinstance(instruction, ir.EndFinally) else []
+        behind, ahead = self._back_from(state, self.ends.get(state, set())), set[int]()
+        work = [block]
+        while work:
+            pc = work.pop()
+            if pc in behind and pc not in ahead:
+                ahead.add(pc)
+                work += self._follow(pc, state) if pc not in self.ends[state] else ()
+        return ahead
+
+    def _back_from(self, state: str, ends: set[int]) -> set[int]:
+        """The instructions from which a way leads to an end of the block, and not through another Pend to it."""
+        found, work = set[int](), list(ends)
+        while work:
+            pc = work.pop()
+            if pc in found or self._begins(pc, state):
                 continue
-            for to in self._follow(pc, state):
-                if to not in before:
-                    ahead.append(to)
-                before.setdefault(to, set()).add(pc)
-        region: set[int] = set()
-        while ends:
-            pc = ends.pop()
-            if pc not in region:
-                region.add(pc)
-                ends += before[pc]
-        return region
+            found.add(pc)
+            work += self._before[pc]
+            for handler in self.handlers_to.get(pc, ()):
+                if handler.into != state:
+                    work += range(handler.first, handler.last)
+        return found
 
     def _follow(self, pc: int, state: str) -> list[int]:
+        return [*_ways(pc, self.code[pc]), *(handler.target for handler in self.handlers[pc] if handler.into != state)]
+
+    @cached_property
+    def _before(self) -> list[list[int]]:
+        """The instructions that lead to each when they do not fail."""
+        before: list[list[int]] = [[] for _ in self.code]
+        for pc, instruction in enumerate(self.code):
+            for to in _ways(pc, instruction):
+                before[to].append(pc)
+        return before
+
+    def _begins(self, pc: int, state: str) -> bool:
         instruction = self.code[pc]
-        following = [pc + 1] if falls_through(instruction) else []
-        return following + targets(instruction) + [handler.target for handler in self.handlers[pc] if handler.into != state]
+        return isinstance(instruction, ir.Pend) and instruction.state == state
+
+
+def handlers_around(program: Program) -> list[tuple[ir.Handler, ...]]:
+    """The handlers of each instruction, the innermost first; one tuple for all instructions in a row that have the same."""
+    changes: dict[int, list[int]] = {}
+    for n, handler in enumerate(program.handlers):
+        for pc in {handler.first, handler.last} if handler.first < handler.last else ():
+            changes.setdefault(pc, []).append(n)
+    around: list[tuple[ir.Handler, ...]] = []
+    here: tuple[ir.Handler, ...] = ()
+    numbers = set[int]()
+    for pc in range(len(program.code)):
+        if pc in changes:
+            numbers ^= set(changes[pc])
+            here = tuple(program.handlers[n] for n in sorted(numbers))
+        around.append(here)
+    return around
+
+
+def _ways(pc: int, instruction: ir.Instruction) -> list[int]:
+    return [pc + 1, *targets(instruction)] if falls_through(instruction) else targets(instruction)
 
 
 def targets(instruction: ir.Instruction) -> list[int]:
@@ -197,17 +247,10 @@ def _fields(node: Record) -> list[Any]:
     return [field for name, field in node.__dict__.items() if name != "keep"]
 
 
-def _bound(instruction: ir.Instruction) -> Iterator[str]:
-    for node, _ in nodes(instruction):
-        if isinstance(node, ir.Comprehension):
-            yield from node.names
-
-
 def roles(instruction: ir.Instruction) -> Iterator[tuple[str, str]]:
     """What the instruction uses its locals for. The hidden ones hold what only their own kind of instruction understands."""
-    for name in (*sets(instruction), *_bound(instruction)):
-        if not isinstance(instruction, ir.Iterate | ir.Gather | ir.Pend):
-            yield name, "a variable"
+    if not isinstance(instruction, ir.Iterate | ir.Gather | ir.Pend):
+        yield from ((name, "a variable") for name in sets(instruction))
     match instruction:
         case ir.Iterate(state, _, arity):
             yield from ((state, f"a loop with {arity} names"), (f"{state}.i", "a position"))

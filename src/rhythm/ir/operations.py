@@ -117,6 +117,8 @@ BUILTINS: dict[str, Signature] = {
     ]
 }
 
+CALLABLE = (*OPERATIONS, *GROUPS, *EMITS, *BUILTINS)
+
 BINARY_OPERATORS = frozenset({"+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in"})
 LOGIC_OPERATORS = frozenset({"&&", "||", "??"})
 UNARY_OPERATORS = frozenset({"-", "!"})

@@ -57,12 +57,17 @@ class _Verifier:
                 self._refuse(pc, "is nested too deep")
             self._check_node(pc, node)
             self._check_places(pc, node)
+            for name in node.names if isinstance(node, ir.Comprehension) else ():
+                self._check_role(pc, name, "a variable")
         for target in targets(instruction):
             if not 0 <= target < len(self.code):
                 self._refuse(pc, f"goes to {target}, outside the program")
         for name, role in roles(instruction):
-            if name in RESERVED or self.roles.setdefault(name, role) != role:
-                self._refuse(pc, f"uses {name!r} as {role}" + ("" if name in RESERVED else f"; elsewhere it is {self.roles[name]}"))
+            self._check_role(pc, name, role)
+
+    def _check_role(self, pc: int, name: str, role: str) -> None:
+        if name in RESERVED or self.roles.setdefault(name, role) != role:
+            self._refuse(pc, f"uses {name!r} as {role}" + ("" if name in RESERVED else f"; elsewhere it is {self.roles[name]}"))
 
     def _refuse(self, pc: int, problem: str) -> None:
         raise InvalidProgram(f"program {self.program.name!r}, instruction {pc}: {problem}")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from rhythm.record import Record
 
 TAB = "    "
 SHOWN = 200  # characters of a line
+COMPARED = 10  # names, letter by letter, with one that is unknown
 
 
 class Source:
@@ -100,15 +103,23 @@ def as_json(source: Source, diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | None:
     """The name that was probably meant, if one is near enough."""
     if len(word) > 80:
         return None
     import difflib
 
     folded = {name.lower().replace("_", ""): name for name in known}
-    match = difflib.get_close_matches(word.lower().replace("_", ""), folded, n=1, cutoff=0.7)
+    word = word.lower().replace("_", "")
+    likely = sorted(folded, key=lambda name: len(_pairs(word) & _pairs(name)) / (len(word) + len(name) + 1), reverse=True)[:COMPARED]
+    match = difflib.get_close_matches(word, likely, n=1, cutoff=likeness)
     return folded[match[0]] if match else None
+
+
+@lru_cache(1024)
+def _pairs(word: str) -> frozenset[str]:
+    """The letters of a word, two by two with its ends: words that share many of them are alike."""
+    return frozenset(map("".join, pairwise(f" {word} ")))
 
 
 def _window(line: str, at: int) -> tuple[str, int]:

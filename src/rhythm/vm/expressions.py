@@ -14,6 +14,7 @@ from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
 from rhythm.vm.builtins import FUNCTIONS
 from rhythm.vm.values import (
+    Charge,
     Fault,
     LimitFault,
     arithmetic,
@@ -144,7 +145,7 @@ class ExpressionCompiler:
 
             def with_constant(frame: Frame) -> bool:
                 a = frame[local]
-                return compare(a, number) if type(a) is int else placed(at, in_order, op, a, number)
+                return compare(a, number) if type(a) is int else placed(at, in_order, op, a, number, frame["$m"].charge)
 
             return with_constant
         if isinstance(node.left, ir.Local):
@@ -154,11 +155,11 @@ class ExpressionCompiler:
                 a, b = frame[name], right(frame)
                 if type(a) is int and type(b) is int:
                     return compare(a, b)
-                return placed(at, in_order, op, a, b)
+                return placed(at, in_order, op, a, b, frame["$m"].charge)
 
             return of_local
         left = self.compile(node.left)
-        return lambda frame: placed(at, in_order, op, left(frame), right(frame))
+        return lambda frame: placed(at, in_order, op, left(frame), right(frame), frame["$m"].charge)
 
     def _equality(self, node: ir.Binary) -> Compiled:
         left, right, at = self.compile(node.left), self.compile(node.right), node.at
@@ -175,6 +176,8 @@ class ExpressionCompiler:
         def compare(frame: Frame) -> bool:
             a, b = left(frame), right(frame)
             if type(a) is type(b) and type(a) in _PLAIN:
+                if type(a) is str and len(a) > 256:
+                    frame["$m"].charge(len(a) // 256)
                 return (a == b) is wanted
             return placed(at, equal, a, b, frame["$m"].charge) is wanted
 
@@ -297,7 +300,7 @@ class ExpressionCompiler:
         source, names, at = self.compile(node.source), node.names, node.at
 
         def bind(frame: Frame) -> Iterator[None]:
-            elements = placed(at, elements_of, source(frame), len(names))
+            elements = placed(at, elements_of, source(frame), len(names), frame["$m"].charge)
             charge = frame["$m"].charge
             before = {name: frame[name] for name in names if name in frame}  # `_` may stand for something outside too
             try:
@@ -345,8 +348,10 @@ def spread_object(value: Any) -> dict[str, Any]:
     return value
 
 
-def elements_of(value: Any, arity: int) -> list[Any]:
+def elements_of(value: Any, arity: int, charge: Charge) -> list[Any]:
     """What a loop walks: elements of a list or keys of an object; with two names, positions or keys beside them."""
+    if arity == 2 or type(value) is dict:
+        charge(len(value) if type(value) is list or type(value) is dict else 0)
     if type(value) is list:
         return value if arity == 1 else [[i, item] for i, item in enumerate(value)]
     if type(value) is dict:

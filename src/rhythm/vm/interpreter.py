@@ -5,21 +5,24 @@ Same program + same snapshot + same inputs = same turn. Nothing here looks at a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from rhythm.errors import InvalidProgram
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
-from rhythm.vm.awaits import STARTED
+from rhythm.vm.awaits import forget_unused, release, release_all
 from rhythm.vm.commands import Cancel, Command
 from rhythm.vm.expressions import Frame
-from rhythm.vm.machine import Inputs, Machine
+from rhythm.vm.machine import STARTED, Inputs, Machine
 from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.statements import DONE, SUSPEND, Run, StatementCompiler
 from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
 
 CHUNK = 256  # instructions between two looks at the fuel
+PLANS_KEPT = 100  # plans of started things in a snapshot before those without an id in some variable are dropped
 FAULT_WORK = 100  # what catching a failure costs, in instructions
 
 
@@ -61,9 +64,14 @@ _CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary(
 
 def advance(program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits = DEFAULT_LIMITS) -> Turn:
     """Takes one turn. `program` must have passed `ir.verify`."""
+    if not 0 <= snapshot.statement_index < len(program.code):
+        raise InvalidProgram(
+            f"the snapshot stands at instruction {snapshot.statement_index} of {len(program.code)}: it is of another program"
+        )
     machine = Machine(snapshot, inputs, limits)
     # a workflow that takes no inputs or ctx may have variables of these names
     frame: Frame = {"inputs": inputs.inputs, "ctx": inputs.ctx, **snapshot.locals, "$m": machine}
+    frame.pop(STARTED, None)
     return _Turn(program, snapshot, machine, frame).run()
 
 
@@ -136,11 +144,10 @@ class _Turn:
 
     def _suspended(self) -> Turn:
         machine, frame = self.machine, self.frame
+        locals = {name: frame[name] for name in machine.keep if name in frame}
+        self._go_on(name for name in frame if name not in locals)
         if self.pc == self.snapshot.statement_index and not machine.commands and machine.awaiting == self.snapshot.awaiting:
             return Suspended((), machine.drew, self.snapshot)
-        locals = {name: frame[name] for name in machine.keep if name in frame}
-        if STARTED in frame:
-            locals[STARTED] = frame[STARTED]
         return self._checked(Suspended, locals)
 
     def _yielded(self) -> Turn:
@@ -151,15 +158,33 @@ class _Turn:
         return self._checked(Continue, {name: value for name, value in self.frame.items() if value is not given.get(name, given)})
 
     def _checked(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
+        machine = self.machine
+        if len(machine.plans) > PLANS_KEPT:
+            forget_unused(machine, locals)
+        if machine.plans:
+            locals[STARTED] = machine.plans
         try:
-            return outcome(tuple(self.machine.commands), self.machine.drew, self._snapshot(locals))
+            return outcome(tuple(machine.commands), machine.drew, self._snapshot(locals))
         except LimitFault as fault:
             return self._failed(fault)
 
     def _completed(self) -> Turn:
         if self.machine.cancelled:
             return self._failed(CancelFault())
+        self._go_on(list(self.frame))
+        for plan in self.machine.plans.values():
+            release_all(self.machine, plan)
         return Completed(tuple(self.machine.commands), self.machine.drew, self.machine.result)
+
+    def _go_on(self, left: Iterable[str]) -> None:
+        """What is held back goes on: in groups that nobody awaits yet one for one, in `completed` loops that were left at once."""
+        machine, frame = self.machine, self.frame
+        for n, plan in machine.plans.items():
+            if plan["op"] != "settled":
+                machine.plans[n] = release(machine, plan)
+        for name in left:
+            if name.startswith("$") and type(frame[name]) is dict and "taken" in frame[name]:
+                release_all(machine, frame[name])
 
     def _failed(self, fault: Fault) -> Turn:
         at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at

@@ -42,6 +42,7 @@ class Inputs(Record):
     cancel: bool = False
 
 
+STARTED = "$started"  # the local that keeps `plans` in the snapshot
 COMMAND_WORK = 10  # what asking for something costs, in instructions: so a turn's commit has some ten thousand commands at most
 
 
@@ -59,7 +60,10 @@ class Machine:
         "inputs",
         "keep",
         "limits",
+        "mark",
+        "matched",
         "next_child",
+        "plans",
         "result",
         "started",
         "taken",
@@ -78,6 +82,9 @@ class Machine:
         self.cancelled = snapshot.cancelled
         self.keep: tuple[str, ...] = ()
         self.result: Any = None
+        self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))  # by number: what was started and can be awaited by id
+        self.matched: dict[int, Outcome] = {}  # how waits for signals would end, as far as this turn has looked
+        self.mark = 0  # where the commands of the statement which runs begin
         self.started = 0  # operations that the statement which runs has asked for
         self.taken: set[str] = set()  # signals consumed in this turn
         self.draws = 0

@@ -7,28 +7,13 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
-from rhythm.vm import commands as c
-from rhythm.vm.awaits import (
-    STARTED,
-    Plan,
-    check_fan_out,
-    error_of,
-    next_completed,
-    numbers,
-    plan_of_child,
-    release,
-    remember,
-    settle,
-    size_of,
-    start_branch,
-    start_group,
-    start_operation,
-    without_signals,
-)  # fmt: skip
+from rhythm.vm.awaits import error_of, next_completed, plan_of_child, release, remember, settle
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
-from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
-from rhythm.vm.values import CancelFault, Fault, as_text, is_number, kind, truthy, weigh, with_element
+from rhythm.vm.machine import Machine, Outcome
+from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
+from rhythm.vm.plans import Plan, size_of
+from rhythm.vm.values import CancelFault, Fault, check_entries, kind, truthy, weigh, with_element
 
 SUSPEND = -1
 DONE = -2
@@ -118,7 +103,7 @@ class StatementCompiler:
             if counts:
                 frame[state] = {"range": list(placed(at, range_bounds, frame["$m"], *[arg(frame) for arg in args]))}
             else:
-                frame[state] = placed(at, elements_of, source(frame), arity)
+                frame[state] = placed(at, elements_of, source(frame), arity, frame["$m"].charge)
             frame[position] = 0
             return next
 
@@ -204,15 +189,10 @@ class StatementCompiler:
         return run
 
     def _emit(self, node: ir.Emit, next: int) -> Run:
-        args, make, at = [self.value(arg) for arg in node.args], _EMITTERS[node.kind], node.at
+        args, kind_of, at = [self.value(arg) for arg in node.args], node.kind, node.at
 
         def run(frame: Frame) -> int:
-            machine: Machine = frame["$m"]
-            values = [arg(frame) for arg in args]
-            if make is _cancel:
-                machine.commands += placed(at, _cancel, machine, *values, frame)
-            else:
-                machine.commands.append(placed(at, make, machine, *values))
+            placed(at, emit, frame["$m"], kind_of, [arg(frame) for arg in args])
             return next
 
         return run
@@ -229,10 +209,12 @@ class StatementCompiler:
         return run
 
     def _throw(self, node: ir.Throw, next: int) -> Run:
-        value, at = self.value(node.value), node.at
+        value, at, limits = self.value(node.value), node.at, self.limits
 
         def run(frame: Frame) -> int:
-            raise _thrown(value(frame), at)
+            error = value(frame)
+            placed(at, weigh, error, limits.payload_bytes, "the error", limits.depth)
+            raise _thrown(error, at)
 
         return run
 
@@ -279,7 +261,7 @@ class StatementCompiler:
             case ir.Group():
                 return self._group_starter(operand)
         id = self.value(operand)
-        return lambda frame: placed(at, plan_of_child, frame["$m"], id(frame), frame.get(STARTED, {}))
+        return lambda frame: placed(at, plan_of_child, frame["$m"], id(frame))
 
     def _group_starter(self, group: ir.Group) -> Starter:
         plans, options, at = self._collection(group.items), self.value(group.options) if group.options else None, group.at
@@ -290,7 +272,7 @@ class StatementCompiler:
             machine.next_child += 1
             keys, items = plans(frame)
             given = options(frame) if options else None
-            placed(at, check_fan_out, machine, len(items))
+            placed(at, check_fan_out, machine, max(len(items), machine.started))  # groups in groups count together
             return placed(at, start_group, machine, group.mode, n, items, keys, given)
 
         return start
@@ -375,24 +357,26 @@ class StatementCompiler:
 
     def _started_list(self, operand: ir.OperandList) -> Compiled:
         parts = [(isinstance(item, ir.Spread), self._started(_spread_or_self(item))) for item in operand.items]
-        at = operand.at
+        at, limits = operand.at, self.limits
 
         def started(frame: Frame) -> list[Any]:
             made: list[Any] = []
             for spread, part in parts:
                 made += placed(at, spread_list, part(frame)) if spread else [part(frame)]
+                placed(at, check_entries, len(made), limits)
             return made
 
         return started
 
     def _started_object(self, operand: ir.OperandObject) -> Compiled:
         parts = [(key, self._started(_spread_or_self(item))) for key, item in operand.entries]
-        at = operand.at
+        at, limits = operand.at, self.limits
 
         def started(frame: Frame) -> dict[str, Any]:
             made: dict[str, Any] = {}
             for key, part in parts:
                 made.update(placed(at, spread_object, part(frame)) if key is None else {key: part(frame)})
+                placed(at, check_entries, len(made), limits)
             return made
 
         return started
@@ -401,7 +385,7 @@ class StatementCompiler:
     def _id_of(start: Starter) -> Compiled:
         def started(frame: Frame) -> str:
             plan = start(frame)
-            remember(frame, plan)
+            remember(frame["$m"], plan)
             return f"{frame['$m'].id}.{plan['n']}"
 
         return started
@@ -413,21 +397,22 @@ def _spread_or_self(item: Any) -> Any:
 
 def _undone_on_fault(machine: Machine, start: Compiled, frame: Frame) -> Any:
     """Starts all of it or nothing: what an operation asked for before it failed is taken back."""
-    before, child, machine.started = len(machine.commands), machine.next_child, 0
+    machine.mark, child, machine.started = len(machine.commands), machine.next_child, 0
     try:
         return start(frame)
     except Fault:
-        del machine.commands[before:]
+        del machine.commands[machine.mark :]
+        for n in range(child, machine.next_child):
+            machine.plans.pop(str(n), None)
         machine.next_child = child
         raise
 
 
 def _plans_of_ids(frame: Frame, ids: Any) -> tuple[list[str] | None, list[Plan]]:
-    started = frame.get(STARTED, {})
     if type(ids) is dict:
-        return list(ids), [plan_of_child(frame["$m"], id, started) for id in ids.values()]
+        return list(ids), [plan_of_child(frame["$m"], id) for id in ids.values()]
     if type(ids) is list:
-        return None, [plan_of_child(frame["$m"], id, started) for id in ids]
+        return None, [plan_of_child(frame["$m"], id) for id in ids]
     raise Fault("TypeMismatch", f"a list or object of ids can be awaited together, not {kind(ids)}")
 
 
@@ -445,57 +430,3 @@ def _thrown(value: Any, at: int) -> Fault:
     if type(value) is dict and type(value.get("message", "")) is str and type(value.get("code", "Error")) is str:
         return Fault(value.get("code", "Error"), value.get("message", ""), value.get("data"), at)
     return Fault("TypeMismatch", "`throw` takes text, or an object whose code and message are text", None, at)
-
-
-def _publish(m: Machine, type: Any, data: Any = None) -> c.Command:
-    return c.Publish(_text("publish", type), _payload(m, data, "the data of an event"))
-
-
-def _send(m: Machine, execution: Any, name: Any, payload: Any = None) -> c.Command:
-    return c.Send(_text("send", execution), _text("send", name), _payload(m, payload, "the payload of a signal"))
-
-
-def _log(m: Machine, message: Any, fields: Any = None) -> c.Command:
-    if fields is not None and type(fields) is not dict:
-        raise Fault("TypeMismatch", f"the fields of `log` are an object, not {kind(fields)}")
-    return c.Log(_message(m, message), _payload(m, fields or {}, "the fields of a log line"))
-
-
-def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
-    if not is_number(fraction) or not 0 <= fraction <= 1:
-        raise Fault("InvalidArgument", "`progress` takes a number from 0 to 1")
-    return c.Progress(float(fraction), _message(m, message))
-
-
-def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
-    if type(value) in (list, dict):
-        raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
-    return c.SetAttribute(_text("set_attribute", name), _payload(m, value, "an attribute"))
-
-
-def _cancel(m: Machine, id: Any, frame: Frame) -> list[c.Command]:
-    plan = plan_of_child(m, id, frame.get(STARTED, {}))
-    remember(frame, without_signals(plan))
-    return [c.Cancel(each, each) for each in numbers(plan)]
-
-
-def _text(name: str, value: Any) -> str:
-    if type(value) is not str or not value:
-        raise Fault("TypeMismatch", f"`{name}` takes text, not {kind(value) if value != '' else 'an empty one'}")
-    return value
-
-
-def _payload(m: Machine, value: Any, what: str) -> Any:
-    m.charge(COMMAND_WORK + weigh(value, m.limits.payload_bytes, what, m.limits.depth) // 64)
-    return value
-
-
-def _message(m: Machine, value: Any) -> str:
-    text = as_text(value, m.limits)
-    m.charge(COMMAND_WORK + len(text) // 64)
-    return text
-
-
-_EMITTERS: dict[str, Callable[..., Any]] = {
-    "publish": _publish, "send": _send, "log": _log, "progress": _progress, "set_attribute": _set_attribute, "cancel": _cancel,
-}  # fmt: skip

@@ -109,8 +109,10 @@ def contains(needle: Any, container: Any, charge: Charge) -> bool:
     raise Fault("TypeMismatch", f"`in` looks into a list, an object or text, not {kind(container)}")
 
 
-def in_order(op: str, left: Any, right: Any) -> bool:
+def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
     """`< <= > >=` of two numbers or two texts."""
+    if type(left) is str:
+        charge(len(left) // 256)
     if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
         raise Fault("TypeMismatch", f"cannot compare {kind(left)} and {kind(right)} with `{op}`")
     if op == "<":

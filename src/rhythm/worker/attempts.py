@@ -12,7 +12,7 @@ import queue
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from rhythm.durations import show_duration
@@ -36,8 +36,8 @@ class Handlers:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
         args, kwargs = task.arguments(inputs)
         if task.is_async:
-            future = asyncio.run_coroutine_threadsafe(task.function(*args, **kwargs), self._event_loop())
-            future.add_done_callback(lambda done: None if done.cancelled() else report(ended_by(task, done.result)))
+            future = asyncio.run_coroutine_threadsafe(_awaited(task.function(*args, **kwargs)), self._event_loop())
+            future.add_done_callback(lambda done: None if done.cancelled() else report(ended_by(task, done.result())))
             return future.cancel
         threading.Thread(target=lambda: report(ended_by(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
         return lambda: None
@@ -49,8 +49,31 @@ class Handlers:
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            threading.Thread(target=self._loop.run_forever, daemon=True, name="async tasks").start()
+            threading.Thread(target=_keep_running, args=(self._loop,), daemon=True, name="async tasks").start()
         return self._loop
+
+
+def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
+    """Runs the loop until it is stopped. SystemExit in what a handler started on the side would end it for all the others."""
+    while True:
+        try:
+            return loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+
+
+async def _awaited(handler: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
+    """What gives the handler's result, or raises what it raised: in the loop itself SystemExit would end all handlers."""
+    try:
+        value = await handler
+    except BaseException as problem:
+        raised = problem
+        return lambda: _raise(raised)
+    return lambda: value
+
+
+def _raise(problem: BaseException) -> None:
+    raise problem
 
 
 class Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sysconfig
 import traceback
@@ -9,11 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from rhythm.errors import RetryLater, TaskFailed
+from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 from rhythm.vm.values import json_problem
 from rhythm.worker.handlers import Task
 
 _NOT_THE_USERS = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(os.path.dirname(__file__)), "<")
+MESSAGE = 16 * 1024  # characters of what a task says
+CAUSES = 10  # of an exception, shown
 
 
 class Ended(Record):
@@ -37,31 +41,82 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     try:
         value = call()
     except TaskFailed as failure:
-        data = None if json_problem(failure.data) else failure.data
-        return Ended(error={"code": failure.code, "message": failure.message, "data": data})
+        return Ended(error=_own_error(failure))
     except RetryLater as later:
-        return Ended(error=task_error(task.name, str(later)), retry=True, delay_s=later.delay_s)
+        return Ended(error=task_error(task.name, told(later)), retry=True, delay_s=later.delay_s)
     except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
-        return Ended(error=task_error(task.name, str(problem), type(problem).__name__), retry=True, frames=_frames(problem))
-    if wrong := json_problem(value):
+        return Ended(error=task_error(task.name, told(problem), type(problem).__name__), retry=True, frames=_frames(problem))
+    if wrong := unstorable(value):
         return Ended(error=task_error(task.name, f"its result cannot be stored: {wrong}", "InvalidResult"))
     return Ended(value)
 
 
 def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
     """The error of a task that failed for good, as `catch (e)` sees it."""
-    told = f"{type}: {message}" if type and message else type or message
-    return {"code": "TaskFailed", "message": f"task `{name}` failed: {told}", "data": {"task": name, "type": type}}
+    shown = f"{type}: {message}" if type and message else type or message
+    return {"code": "TaskFailed", "message": f"task `{name}` failed: {shown}", "data": {"task": name, "type": type}}
+
+
+def _own_error(failure: TaskFailed) -> dict[str, Any]:
+    """The error that a task made itself; what of it cannot be stored is left out, and the message says so."""
+    code, data, message = failure.code, failure.data, told(failure.message)
+    if not isinstance(code, str) or not code:
+        code, message = "TaskFailed", f"{message} (its code is not a text: {told(repr(code)):.80})"
+    if wrong := unstorable(data):
+        data, message = None, f"{message} (its data cannot be stored: {wrong})"
+    return {"code": told(code), "message": message, "data": data}
+
+
+def told(message: object) -> str:
+    """Whatever a task says, as text that can be stored and read."""
+    try:
+        text = message if isinstance(message, str) else str(message)
+    except BaseException as problem:  # its own way to become text is broken
+        text = f"{type(message).__name__}, which cannot be shown: {type(problem).__name__}"
+    if len(text) > MESSAGE:
+        text = f"{text[:MESSAGE]}… ({len(text):,} characters)"
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def unstorable(value: Any, limits: Limits = DEFAULT_LIMITS) -> str:
+    """Why a value that a task gives cannot be stored; empty if it can."""
+    if wrong := _oversized(value, limits) or json_problem(value):
+        return wrong
+    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    return f"{size:,} bytes, over the limit of {limits.payload_bytes:,}" if size > limits.payload_bytes else ""
+
+
+def _oversized(value: Any, limits: Limits) -> str:
+    """What is too large in a value, which need not be JSON: found before anything else, for it may share its parts without end."""
+    stack, parts = [value], 0
+    while stack:
+        item = stack.pop()
+        parts += 1
+        if parts > limits.payload_bytes:
+            return f"more than {limits.payload_bytes:,} parts"
+        if isinstance(item, list | dict):
+            if len(item) > limits.entries:
+                return f"{len(item):,} entries, over the limit of {limits.entries:,} for one list or object"
+            stack += item.values() if isinstance(item, dict) else item
+        elif isinstance(item, str) and len(item) > limits.text_bytes:
+            return f"a text of {len(item):,} characters, over the limit of {limits.text_bytes:,} bytes"
+    return ""
 
 
 def _frames(problem: BaseException) -> tuple[str, ...]:
-    """The lines of the user's own code that led to the exception, after those that led to its cause."""
-    cause = problem.__cause__ or (None if problem.__suppress_context__ else problem.__context__)
-    before = (*_frames(cause), f"{type(cause).__name__}: {cause}") if cause else ()
-    stack = traceback.extract_tb(problem.__traceback__)
-    own = [frame for frame in stack if not frame.filename.startswith(_NOT_THE_USERS)]
-    shown = [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}" for frame in own or stack[-1:]]
-    return (*before, *shown)
+    """The lines of the user's own code that led to the exception, after those that led to its causes."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = problem
+    while cause and len(causes) < CAUSES:
+        causes.insert(0, cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    shown: list[str] = []
+    for cause in causes:
+        stack = traceback.extract_tb(cause.__traceback__)
+        own = [frame for frame in stack if not frame.filename.startswith(_NOT_THE_USERS)]
+        shown += [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}" for frame in own or stack[-1:]]
+        shown += [f"{type(cause).__name__}: {told(cause)}"] if cause is not problem else []
+    return tuple(shown)
 
 
 def _short(path: str) -> str:

@@ -17,7 +17,6 @@ from rhythm.vm import commands as c
 from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, advance
 from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot
-from rhythm.vm.values import at_path
 from rhythm.worker.attempts import Attempts, Job, brief
 from rhythm.worker.clock import Clock
 from rhythm.worker.execution import Execution
@@ -51,7 +50,7 @@ class InProcessRun:
 
     def _begin(self, id: str, program: Program, inputs: Any, snapshot: Snapshot, parent: Execution | None = None, n: int = 0) -> Execution:
         execution = self.executions[id] = Execution(id, program, inputs, snapshot, parent, n)
-        execution.started_at = self.clock.moment()
+        execution.started_at, execution.events_before = self.clock.moment(), len(self.events)
         self._tell(execution, "start", execution.label)
         self._wake(execution)
         if (timeout_s := program.options.get("timeout")) and execution.label == program.name:
@@ -68,12 +67,12 @@ class InProcessRun:
 
     def _after(self, delay_s: float, e: Execution, n: int, status: str, value: Any = None) -> None:
         """Ends child n after the delay, unless something else has."""
-        self.clock.after(delay_s, lambda: self._end(e, n, status, value), lambda: e.status == "running" and n in e.open)
+        self.clock.after(delay_s, lambda: self._end(e, n, status, value), lambda: e.waits_for(n))
 
     def _fail_after(self, timeout_s: float | None, e: Execution, n: int, what: str) -> None:
         if timeout_s is not None:
             late = {"code": "Timeout", "message": f"{what} {show_duration(timeout_s)}", "data": None}
-            self.clock.after(timeout_s, lambda: self._cancel(e, [n], "failed", late), lambda: n in e.open)
+            self.clock.after(timeout_s, lambda: self._cancel(e, [n], "failed", late), lambda: e.waits_for(n))
 
     def _tell(self, e: Execution, what: str, detail: str) -> None:
         self.observer(self.clock.now(), what, e.id, detail)
@@ -136,7 +135,7 @@ class InProcessRun:
                 self._after(wait_s, e, n, "completed")
             case c.WaitEvent(n, type, _, timeout_s):
                 self._tell(e, "wait", f"event {type}")
-                for event in [event for event in self.events if _matches(command, event)][:1]:
+                if event := next((event for event in self.events[e.events_before :] if e.takes(command, event)), None):
                     self._end(e, n, "completed", event)
                 self._fail_after(timeout_s, e, n, f"no event `{type}` came in")
             case c.RequestApproval(n, role, timeout_s=timeout_s):
@@ -144,7 +143,7 @@ class InProcessRun:
                 if timeout_s is not None:
                     self._after(timeout_s, e, n, "completed", EXPIRED)
             case c.Release(first, last):
-                for held in [e.open[n] for n in range(first, last + 1) if n in e.open]:
+                for held in [e.open[n] for n in range(first, last + 1) if n in e.open and e.open[n].held]:
                     self._carry_out(e, held.replace(held=False))
             case c.Cancel(first, last):
                 self._cancel(e, [n for n in e.open if first <= n <= last])
@@ -191,9 +190,5 @@ class InProcessRun:
     def _publish(self, event: dict[str, Any]) -> None:
         self.events.append(event)
         for e in self.executions.values():
-            for wait in [w for w in e.open.values() if isinstance(w, c.WaitEvent) and _matches(w, event)]:
+            for wait in [wait for wait in e.open.values() if isinstance(wait, c.WaitEvent) and e.takes(wait, event)]:
                 self._end(e, wait.n, "completed", event)
-
-
-def _matches(wait: c.WaitEvent, event: dict[str, Any]) -> bool:
-    return bool(event["type"] == wait.type) and all(at_path(event["data"], path) == value for path, value in wait.where.items())

@@ -17,6 +17,9 @@ from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 
+# the one thing that could still go wrong in the recursive passes, as the diagnostic it is
+TOO_DEEP = Diagnostic("F006", "error", "nested too deep to be read", 0, 0, help=("name the inner parts with `let`",))
+
 
 class Checked(Record):
     """What there is to say about a file, and its workflows with their annotations' options: none if there are errors."""
@@ -40,7 +43,7 @@ def check_flow(text: str, file: str = "workflow.flow", known: Known | None = Non
     except TooManyProblems:
         pass
     except RecursionError:
-        report_depth(problems)
+        problems.found = [TOO_DEEP, *(d for d in problems.found if d.severity == "error")]
     return Checked(source, in_order(problems.found), () if problems.errors else workflows)
 
 
@@ -51,12 +54,6 @@ def workflow_names(text: str, file: str) -> frozenset[str]:
         return frozenset(workflow.name for workflow in tree.workflows)
     except (TooManyProblems, RecursionError):
         return frozenset()
-
-
-def report_depth(problems: Problems) -> None:
-    """The one thing that could still go wrong in the recursive passes, as the diagnostic it is."""
-    problems.found = [d for d in problems.found if d.severity == "error"]
-    problems.report("F006", "nested too deep to be read", 0, 0, help="name the inner parts with `let`")
 
 
 def _workflows(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
@@ -71,7 +68,8 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
     if high:
         problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")
         return ()
-    resolver = Resolver(source, problems, known, limits)
+    siblings = frozenset(workflow.name for workflow in tree.workflows) if len(tree.workflows) > 1 else frozenset[str]()
+    resolver = Resolver(source, problems, known, limits, siblings)
     return tuple((workflow, resolver.check(workflow)) for workflow in tree.workflows)
 
 

@@ -5,24 +5,17 @@ from __future__ import annotations
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
 from rhythm.ir.verify import verify
-from rhythm.lang.flow.check import check_flow
+from rhythm.lang.flow.check import TOO_DEEP, Checked, check_flow
 from rhythm.lang.flow.lower import lower
 from rhythm.lang.flow.resolver import Known
-from rhythm.lang.source import Diagnostic, Source, render_all
+from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS, Limits
-from rhythm.record import Record
 
 
-class Compilation(Record):
+class Compilation(Checked):
     """What became of a file: its programs (none if there are errors) and everything there is to say about it."""
 
-    source: Source
-    programs: tuple[Program, ...]
-    diagnostics: list[Diagnostic]
-
-    @property
-    def errors(self) -> list[Diagnostic]:
-        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+    programs: tuple[Program, ...] = ()
 
     def programs_or_raise(self) -> tuple[Program, ...]:
         """The programs; `FlowError` with all diagnostics if the file has errors."""
@@ -34,7 +27,8 @@ class Compilation(Record):
 def compile_flow(text: str, file: str = "workflow.flow", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Compilation:
     """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
     checked = check_flow(text, file, known, limits)
-    programs = tuple(lower(checked.source, workflow, options) for workflow, options in checked.workflows)
-    for program in programs:
-        verify(program)
-    return Compilation(checked.source, programs, checked.diagnostics)
+    try:
+        programs = tuple(verify(lower(checked.source, workflow, options)) for workflow, options in checked.workflows)
+    except RecursionError:
+        return Compilation(checked.source, [TOO_DEEP])
+    return Compilation(checked.source, checked.diagnostics, checked.workflows, programs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from rhythm.lang.flow.elsewhere import TEXT_PREFIXES
 from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.tokens import PUNCTUATION, RESERVED, Comment, Token
 from rhythm.limits import INT_MAX, Limits
@@ -24,6 +25,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'"
 _BIDI = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"\w+")
 _STRANGE_RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]")
+_PLACE = re.compile(r"\{([^{}:!]*)[^{}]*\}")  # of a value in f"…"
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -103,12 +105,25 @@ class Lexer:
 
     def _word(self, word: str, end: int) -> None:
         if len(word) > self.limits.identifier_bytes:
-            self.problems.report("F006", f"a name of {len(word)} characters; the limit is {self.limits.identifier_bytes}", self.at, end)
+            message = f"a name of {len(word)} characters; the limit is {self.limits.identifier_bytes}"
+            self.problems.report("F006", message, self.at, end, help="choose a shorter one")
             word = word[: self.limits.identifier_bytes]
         follows_dot = bool(self.tokens) and self.tokens[-1].kind == "punctuation" and self.tokens[-1].value in (".", "?.")
         if end < len(self.text) and not self.text[end].isascii() and self.text[end].isidentifier():
             return self._strange()  # a name that goes on in another alphabet is one mistake, not two
+        if word.lower() in TEXT_PREFIXES and self.text.startswith(('"', "'"), end):
+            return self._prefix(word, end)
         self._add("keyword" if word in RESERVED and not follows_dot else "name", word, self.at, end)
+
+    def _prefix(self, word: str, end: int) -> None:
+        """Refuses the letter of `f"…"` or `r"…"`, and goes on with the text."""
+        quote, help = self.text[end], TEXT_PREFIXES[word.lower()]
+        body = _TEXT[quote].match(self.text, end + 1)
+        if body and word in "fF":
+            help = "write `" + _PLACE.sub(r"${\1}", body[0]) + "`"
+        if not self.text.startswith(quote * 3, end):  # which is refused as a whole
+            self.problems.report("F001", f"there is no `{word}` before a text here", self.at, end, help=help)
+        self.at = end
 
     def _number(self) -> None:
         match = _NUMBER.match(self.text, self.at)
@@ -141,6 +156,8 @@ class Lexer:
         self._add("number", value, self.at, end)
 
     def _quoted(self, quote: str) -> None:
+        if self.text.startswith(quote * 3, self.at):
+            return self._tripled(quote * 3)
         match = _TEXT[quote].match(self.text, self.at + 1)
         assert match, "the pattern matches the empty text"
         end = match.end()
@@ -157,6 +174,13 @@ class Lexer:
         )
         self._add("text", match[0], self.at, end)
 
+    def _tripled(self, quotes: str) -> None:
+        start, end = self.at, self.text.find(quotes, self.at + 3)
+        end = len(self.text) if end < 0 else end
+        message = "text over several lines stands in backticks"
+        self.problems.report("F001", message, start, start + 3, help="write `…`; a comment is written /* … */")
+        self._add("text", self.text[start + 3 : end], start, min(end + 3, len(self.text)))
+
     def _template_part(self) -> None:
         match = _TEMPLATE.match(self.text, self.at)
         assert match, "the pattern matches the empty text"
@@ -169,10 +193,26 @@ class Lexer:
         elif self.text.startswith("${", end):
             self.open.append(("${", end))
             self._add("punctuation", "${", end, end + 2)
+        elif places := [i for i, (mark, _) in enumerate(self.open) if mark == "${"]:
+            self._close_place(places[-1])
         else:
             _, opened = self.open.pop()
             self.problems.report("F002", "this template never ends", opened, opened + 1, "opened here", "close it with a backtick")
             self._add("endtemplate", None, len(self.text), len(self.text))
+
+    def _close_place(self, place: int) -> None:
+        """A `${` without `}`: the backtick after it was meant as the end, not as the start of a template inside. Reads on behind it."""
+        opened = self.open[place][1]
+        self.problems.report("F002", "this `${` is never closed", opened, opened + 2, "opened here", "write `}` at the end of its value")
+        first = next(i for i, token in enumerate(self.tokens) if token.kind == "template" and token.start > opened)
+        end = self.tokens[first].start
+        inside = [mark for mark, start in self.open[place:] if start < end]
+        del self.tokens[first:], self.open[place - 1 :]
+        self.problems.forget(end)
+        self._check_bidi()
+        for mark in reversed(inside):
+            self._add("punctuation", _PAIRS.get(mark, "}"), end, end)
+        self._add("endtemplate", None, end, end + 1)
 
     def _punctuation(self, mark: str) -> None:
         if mark in _PAIRS:
@@ -250,7 +290,7 @@ class Lexer:
             self.at,
             run.end(),
             _describe(run[0]),
-            "" if twin in ("", char) else "write an ordinary space" if twin == " " else f"write {twin}",
+            "delete it" if twin in ("", char) else "write an ordinary space" if twin == " " else f"write {twin}",
         )
         if char.isprintable():  # the parser stumbles over it at this same place, and so says nothing more about the statement
             return self._add("strange", run[0], self.at, run.end())

@@ -10,11 +10,22 @@ formatter needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import NoReturn, TypeVar
 
-from rhythm.ir.operations import ALIASES
+from rhythm.ir.operations import ALIASES, CALLABLE
 from rhythm.lang.flow import nodes
+from rhythm.lang.flow.elsewhere import (
+    FOREIGN_COMPREHENSIONS,
+    FOREIGN_OPERATORS,
+    FOREIGN_PREFIXES,
+    FOREIGN_SPELLINGS,
+    FOREIGN_STATEMENTS,
+    FUNCTIONS_FROM_ELSEWHERE,
+    METHODS,
+    PARAMETERS,
+)
 from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.tokens import ASSIGNMENTS, RESERVED, Token
@@ -30,43 +41,9 @@ COMPARISONS = frozenset({4, 5})
 BRACKETS = frozenset({"(", "[", "{", "${", ")", "]", "}"})
 EXPRESSION_HEIGHT = 150  # so that passes and interpreter may recurse over an expression within Python's own limit
 
-FOREIGN_OPERATORS = {
-    "**": "multiply, or compute it in a task", "<<": "there are no bit operations; compute it in a task",
-    ">>": "there are no bit operations; compute it in a task", "&": "`&&` is and; there are no bit operations",
-    "|": "`||` is or; there are no bit operations", "^": "there are no bit operations; compute it in a task",
-    "~": "there are no bit operations; compute it in a task", "::": "write `.`", "**=": "multiply, or compute it in a task",
-    "&&=": "write x = x && …", "||=": "write x = x || …", "??=": "write x = x ?? …", "<<=": "there are no bit operations",
-    ">>=": "there are no bit operations", "#": "comments begin with `//`", "++": "write `+= 1`", "--": "write `-= 1`",
-}  # fmt: skip
-FOREIGN_SPELLINGS = {"===": "==", "!==": "!=", "and": "&&", "or": "||"}
-FOREIGN_STATEMENTS = {
-    "var": ("let", "write `let`"),
-    "switch": (None, "write if (…) { … } else if (…) { … } else { … }"),
-    "do": (None, "write while (true) { … if (!condition) { break } }"),
-    "class": (None, "workflows have values, not classes; put behaviour in a task"),
-    "import": (None, "tasks are known by their name: await task(\"name\", { … })"),
-    "export": (None, "every workflow of the file is registered; leave `export` out"),
-    "def": (None, "functions live in Python, as tasks; call one with await task(\"name\", { … })"),
-    "elif": (None, "write `else if (…) { … }`"),
-    "except": (None, "write `catch (e) { … }`"),
-    "raise": ("throw", "write `throw`"),
-}  # fmt: skip
-METHODS = {
-    "push": "xs += [x]", "append": "xs += [x]", "concat": "xs + ys", "includes": "x in xs", "has": "key in object",
-    "indexOf": "find_index(xs, x)", "map": "[… for x in xs]", "filter": "[x for x in xs if condition]",
-    "forEach": "for (x in xs) { … }", "find": "[x for x in xs if condition]", "some": "len([x for x in xs if condition]) > 0",
-    "every": "len([x for x in xs if !condition]) == 0", "reduce": "a `for` loop with a total", "toUpperCase": "upper(text)",
-    "toLowerCase": "lower(text)", "upper": "upper(text)", "lower": "lower(text)", "trim": "trim(text)", "strip": "trim(text)",
-    "split": "split(text, separator)", "join": "join(list, separator)", "replace": "replace(text, old, new)",
-    "startsWith": "starts_with(text, prefix)", "endsWith": "ends_with(text, suffix)", "slice": "slice(x, start, end)",
-    "sort": "sort(list)", "reverse": "reverse(list)", "keys": "keys(object)", "values": "values(object)",
-    "items": "entries(object)", "get": "get(object, key, default)", "toString": "str(x)", "stringify": "json(x)",
-    "parse": "parse_json(text)", "floor": "floor(x)", "ceil": "ceil(x)", "round": "round(x)", "abs": "abs(x)", "max": "max(a, b)",
-    "min": "min(a, b)", "log": "log(message)", "now": "now()", "flat": "flatten(xs)", "format": "`template ${x}`",
-    "then": "let x = await …", "all": "all([…])", "any": "any([…])", "race": "race([…])",
-    "allSettled": "all([…], { settle: true })",
-}  # fmt: skip
+FOREIGN_FIRST = frozenset(word.split()[0] for word in FOREIGN_SPELLINGS)
 FOLLOWERS = {"else": "if", "catch": "try", "finally": "try"}
+STATEMENT_WORDS = ("let", "const", "if", "for", "while", "break", "continue", "return", "throw", "try", "await", "workflow", *FOLLOWERS)
 
 T = TypeVar("T")
 
@@ -95,6 +72,7 @@ class Parser:
         self.depth = 0
         self.roles = Roles(set(), set(), set(), set())
         self.wrapped: set[int] = set()  # ids of nodes that stand in parentheses
+        self.lost = False  # a header could not be read, and so its body may look like a script
         self.closer = _match_brackets(tokens)
         self.balanced = 2 * len(self.closer) == sum(token.kind == "punctuation" and token.value in BRACKETS for token in tokens)
 
@@ -115,7 +93,7 @@ class Parser:
                     script_annotations, annotations = annotations, ()
                 script += self._statement_or_skip()
         end = self._token.end
-        if script and workflows:
+        if script and workflows and not self.lost:
             self._refuse_mixture(script[0], workflows)
         elif annotations and (workflows or script):
             where = "above the `workflow` line" if workflows else "to the top of the file"
@@ -164,30 +142,38 @@ class Parser:
         return tuple(found)
 
     def _at_header(self) -> bool:
-        token, i = self._token, self.i
-        if token.kind == "keyword" and token.value == "async" and self._peek(1).value == "function":
+        """At `async function`, or at a `workflow` that nothing but a header can follow, even if that is not quite right."""
+        i = self.i + self._at("async")
+        if i > self.i and self.tokens[i].value == "function":
             return True
-        if token.kind != "name" or token.value != "workflow":
+        if self.tokens[i].kind != "name" or self.tokens[i].value != "workflow":
             return False
         i += 1
-        if self.tokens[i].kind == "name" and not self.tokens[i].line_start:
-            i += 1
+        if self.tokens[i].kind in ("name", "text") and not self.tokens[i].line_start:
+            return True
         if _is(self.tokens[i], "(") and i in self.closer:
             i = self.closer[i] + 1
-        return _is(self.tokens[i], "{") and i > self.i
+            return self.tokens[i].value in ("{", ":", "->")
+        return _is(self.tokens[i], "{")
 
     def _workflow(self, annotations: tuple[nodes.Annotation, ...]) -> nodes.Workflow:
         self.roles.starts.add(self.i)
         first = self._next()
         name = self.name
         params: tuple[str, ...] = ()
+        if first.value == "async" and self._token.value == "workflow":
+            self._report_token("F030", "a workflow needs no `async`", first, help="leave it out: workflow name(inputs) { … }")
+            first = self._next()
         try:
             name = self._workflow_name(first)
             params = self._parameters() if self._at("(") else ()
             if first.value == "async" and not params:
                 params = ("ctx", "inputs")  # the newest seeds' `main` takes none and sees both
+            if not self._at("{"):
+                self._fail("F001", "a workflow needs a block", self._token, help=f"write workflow {name}(inputs) {{ … }}")
             body = self._block()
         except _Recover:
+            self.lost = True
             self._skip_statement()
             body = Block(first.end, first.end, ())
         return nodes.Workflow(first.start, self._last.end, name, False, params, annotations, body)
@@ -200,28 +186,38 @@ class Parser:
                     self._function(function)
                 self._next()
             return self.name
-        return str(self._next().value) if self._token.kind == "name" else self.name
+        if self._token.kind == "text":
+            help = f"write workflow {self._token.value}(inputs) {{ … }}"
+            self._report_token("F030", "a workflow's name is a word, without quotes", self._token, help=help)
+        return str(self._next().value) if self._token.kind in ("name", "text") else self.name
 
     def _parameters(self) -> tuple[str, ...]:
         opening = self._next()
         found: list[str] = []
         while not self._at(")") and not self._at_end():
             found.append(str(self._expect_name("a parameter").value))
+            self._skip_type(opening, ":", (",", ")"))
             if not self._take(","):
                 break
         self._expect(")", "to close the parameters")
-        if tuple(found) not in ((), ("inputs",), ("ctx", "inputs")):
-            own = [name for name in found if name not in ("ctx", "inputs")]
-            apart = ("write (inputs), and take it apart inside:", f"let {{ {', '.join(own)} }} = inputs")
-            self.problems.report(
-                "F030",
-                "a workflow takes no parameters, `inputs`, or `ctx, inputs`",
-                opening.start,
-                self._last.end,
-                help=apart if own else "write (ctx, inputs)",
-            )
-            return ("ctx", "inputs")
-        return tuple(found)
+        end = self._last.end
+        self._skip_type(opening, "->", ("{",))
+        if tuple(found) in ((), ("inputs",), ("ctx", "inputs")):
+            return tuple(found)
+        meant = [PARAMETERS.get(name) or nearest(name, ("ctx", "inputs")) or name for name in found]
+        own = [name for name in meant if name not in ("ctx", "inputs")]
+        apart = ("write (inputs), and take it apart inside:", f"let {{ {', '.join(own)} }} = inputs")
+        help = apart if own else "write (ctx, inputs)" if "ctx" in meant else "write (inputs)"
+        self.problems.report("F030", "a workflow takes no parameters, `inputs`, or `ctx, inputs`", opening.start, end, help=help)
+        return ("ctx", "inputs", *(name for name in found if name not in ("ctx", "inputs")))
+
+    def _skip_type(self, opening: Token, mark: str, ends: tuple[str, ...]) -> None:
+        """Refuses the type of a parameter or of the result; all of a header's in one place, and so in one message."""
+        if not self._at(mark):
+            return
+        self.problems.report("F030", "a header has no types", opening.start, self._token.end, help="write workflow name(inputs) { … }")
+        while not self._token.line_start and not self._at_end() and not any(self._at(end) for end in ends):
+            self._next()
 
     # statements
 
@@ -282,14 +278,13 @@ class Parser:
         token = self._token
         if self._take(";") or token.line_start or self._at("}") or self._at_end():
             return
-        if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
-            self._foreign_operator()
-        if self._last.value == "workflow" and token.kind == "name":
-            self._fail("F001", "a workflow needs a block", token, help=f"write workflow {token.value}(inputs) {{ … }}")
+        self._refuse_foreign()
         if self._at(")") or self._at("]"):
             self._fail("F001", f"{_shown(token)} closes nothing", token, help="delete it, or open what it closes")
-        if self._last.kind == "name" and (near := nearest(str(self._last.value), RESERVED)):
-            self._fail("F001", f"`{self._last.value}` is not a word of the language", self._last, help=f"did you mean `{near}`?")
+        if _is(self._last, "}") and token.kind == "name":
+            self._refuse_misspelt(token, FOLLOWERS)
+        if self._last.kind == "name":
+            self._refuse_misspelt(self._last, RESERVED)
         self._fail(
             "F001",
             f"{_shown(token)} does not fit here",
@@ -304,6 +299,8 @@ class Parser:
             return parse(self)
         if token.value in FOREIGN_STATEMENTS and token.kind == "name" and self._foreign_statement(token):
             return self._statement()
+        if self._at("async") and (self._peek(1).value in FOREIGN_STATEMENTS or _is(self._peek(1), "for")):
+            return self._without_async()
         if token.kind == "keyword" and (first := FOLLOWERS.get(str(token.value))):
             self._fail("F001", f"`{token.value}` without `{first}`", token, help=f"it follows the closing brace of `{first}`")
         if self._at("{"):
@@ -322,10 +319,34 @@ class Parser:
             )
         if self._at("@"):
             self._fail("F030", "annotations stand before the workflow, not inside it", token, help="move it above the `workflow` line")
+        if token.kind == "name" and self._at_keyword_place(token):
+            self._refuse_misspelt(token, STATEMENT_WORDS)
         value = self._expression()
         if self._token.kind == "punctuation" and self._token.value in ASSIGNMENTS:
             return self._assignment(value)
         return nodes.ExpressionStatement(token.start, value.end, value)
+
+    def _without_async(self) -> Node:
+        token = self._next()
+        if self._at("for"):
+            self._report_token("F010", "there is no `async` loop here", token, help="leave `async` out")
+        return self._statement()
+
+    def _at_keyword_place(self, token: Token) -> bool:
+        """At `retrun x`, `fro (x in xs) {`, `tyr {`: only a word of the language stands before a value, a head or a block."""
+        following, i = self._peek(1), self.i + 1
+        if following.line_start or token.value in CALLABLE or token.value in FOREIGN_PREFIXES or following.value in FOREIGN_FIRST:
+            return False
+        if _is(following, "("):
+            i = self.closer.get(i, i) + 1
+        value = following.kind in ("name", "number", "text") or following.value in ("true", "false", "null", "await")
+        block = _is(self.tokens[i], "{") and not self.tokens[i].line_start and token.value != "branch"
+        return value or block
+
+    def _refuse_misspelt(self, token: Token, words: Iterable[str]) -> None:
+        turned = next((word for word in words if sorted(word) == sorted(str(token.value))), None)
+        if near := turned or nearest(str(token.value), words, 0.7):
+            self._fail("F001", f"`{token.value}` is not a word of the language", token, help=f"did you mean `{near}`?")
 
     def _assignment(self, target: Node) -> Node:
         op = self._next()
@@ -337,7 +358,7 @@ class Parser:
                 "only a variable, a property or an element can be assigned to",
                 target,
                 "this is a value",
-                "to compare, write `==`" if op.value == "=" else "",
+                "to compare, write `==`" if op.value == "=" else "give the value a name first: let x = …",
             )
             target = Broken(target.start, target.end)
         value = self._expression()
@@ -356,6 +377,8 @@ class Parser:
     def _let(self) -> Node:
         keyword = self._next()
         target = self._let_target()
+        if self._at(":"):
+            self._fail("F001", "a variable has no type", self._token, help=f"write {keyword.value} name = value")
         value = self._expression() if self._take("=") else None
         if value is None and (keyword.value == "const" or not isinstance(target, nodes.Name)):
             self._fail("F001", "this declaration needs a value", self._last, help=f"write {keyword.value} … = value")
@@ -367,20 +390,32 @@ class Parser:
         opening = self._token
         if self._take("["):
             names = self._sequence("]", self._element)
-            return nodes.ListPattern(opening.start, self._last.end, tuple(names))
+            return nodes.ListPattern(opening.start, self._last.end, tuple(chain(*names)))
         if self._take("{"):
             fields = self._sequence("}", self._field)
-            return nodes.ObjectPattern(opening.start, self._last.end, tuple(fields))
+            return nodes.ObjectPattern(opening.start, self._last.end, tuple(chain(*fields)))
         return self._name("a variable's name")
 
-    def _element(self) -> nodes.Name:
+    def _inner_pattern(self, name: str) -> tuple[nodes.Name, ...]:
+        """Refuses a pattern inside another; its names are declared all the same, so that their uses stay quiet."""
+        start = self._token
+        inner = self._let_target()
+        help = f"take inner values apart on the next line: let {self._text(inner)} = {name}"
+        self._report_token("F033", "patterns are flat", start, help=help)
+        if isinstance(inner, nodes.ObjectPattern):
+            return tuple(field.name for field in inner.fields)
+        return inner.names if isinstance(inner, nodes.ListPattern) else ()
+
+    def _element(self) -> tuple[nodes.Name, ...]:
         if self._at("..."):
             self._fail(
                 "F033", "the rest of a list cannot be taken in a pattern", self._token, help="use slice(list, start) on the next line"
             )
-        return self._pattern_name(self._expression())
+        if self._at("[") or self._at("{"):
+            return self._inner_pattern("…")
+        return (self._pattern_name(self._expression()),)
 
-    def _field(self) -> nodes.Field:
+    def _field(self) -> tuple[nodes.Field, ...]:
         start = self._token
         if self._at("..."):
             self._fail(
@@ -388,11 +423,14 @@ class Parser:
             )
         key = self._expect_key()
         at_key = nodes.Name(start.start, start.end, key)
-        name = self._name("a variable's name") if self._take(":") else at_key
+        named = self._take(":")
+        if named and (self._at("[") or self._at("{")):
+            return tuple(nodes.Field(name.start, name.end, name.name, name, None) for name in self._inner_pattern(key))
+        name = self._name("a variable's name") if named else at_key
         if start.kind != "name" and name is at_key:
             self._fail("F033", f"`{key}` cannot be a variable's name", start, help=f"give it one: {{ {self._source_key(key)}: name }}")
         default = self._expression() if self._take("=") else None
-        return nodes.Field(start.start, self._last.end, key, name, default)
+        return (nodes.Field(start.start, self._last.end, key, name, default),)
 
     @staticmethod
     def _source_key(key: str) -> str:
@@ -401,13 +439,22 @@ class Parser:
     def _if(self) -> Node:
         start = self._token
         arms, otherwise = [self._arm()], None
-        while self._take("else"):
+        while self._else():
             if self._at("if"):
                 arms.append(self._arm())
             else:
                 otherwise = self._body("else")
                 break
         return nodes.If(start.start, self._last.end, tuple(arms), otherwise)
+
+    def _else(self) -> bool:
+        """Steps over `else`; `elif` is refused and taken for `else if`."""
+        token = self._token
+        if token.kind == "name" and token.value in ("elif", "elseif"):
+            self._report_token("F010", f"there is no `{token.value}` here", token, help=FOREIGN_STATEMENTS[token.value][1])
+            token.kind, token.value = "keyword", "if"
+            return True
+        return self._take("else")
 
     def _arm(self) -> tuple[Node, Block]:
         keyword = str(self._next().value)
@@ -526,17 +573,25 @@ class Parser:
             self._fail(
                 "F001", "`throw` needs a value on the same line", token, help='write throw "message", or throw { code, message, data }'
             )
-        if self._token.kind == "name" and self._token.value in ("new", "Error") and self._peek(1).value in ("(", "Error"):
-            self._fail(
-                "F010", "errors are plain values", self._token, help='write throw "message", or throw { code: "Declined", message: "…" }'
-            )
+        if (help := self._instead_of_class(0)) and (self._token.value == "new" or _is(self._peek(1), "(")):
+            self._fail("F010", "errors are plain values", self._token, help=help)
         value = self._expression()
         return nodes.Throw(token.start, value.end, value)
+
+    def _instead_of_class(self, ahead: int) -> str:
+        """How to throw what is written as `Error("x")` or `new Error("x")`; empty if the token there begins neither."""
+        token = self._peek(ahead + (self._peek(ahead).value == "new"))
+        name = str(token.value)
+        if token.kind != "name" or not name[0].isupper():
+            return ""
+        return f'write throw "message", or throw {{ code: "{"Declined" if name == "Error" else name}", message: "…" }}'
 
     def _try(self) -> Node:
         start = self._next()
         body = self._body("try")
         error = handler = cleanup = None
+        if self._token.kind == "name" and self._token.value == "except":
+            error, handler = self._except()
         if self._take("catch"):
             if self._take("("):
                 error = self._name("a name for the error")
@@ -547,6 +602,17 @@ class Parser:
         if handler is None and cleanup is None:
             self._report_token("F001", "`try` without `catch` or `finally`", start, help="add catch (e) { … }")
         return nodes.Try(start.start, self._last.end, body, error, handler, cleanup)
+
+    def _except(self) -> tuple[nodes.Name | None, Block]:
+        """Refuses `except …`, and reads it as the `catch` it is."""
+        token, name = self._next(), None
+        self._report_token("F010", "there is no `except` here", token, help=FOREIGN_STATEMENTS["except"][1])
+        while not self._at("{") and not self._token.line_start and not self._at_end():
+            last = self._next()
+            name = last if last.kind == "name" else name
+        if not self._at("{"):
+            raise _Recover
+        return nodes.Name(name.start, name.end, str(name.value)) if name else None, self._block()
 
     def _function_statement(self) -> NoReturn:
         self._function(self._next())
@@ -563,12 +629,15 @@ class Parser:
     def _foreign_statement(self, token: Token) -> bool:
         """Refuses a statement of another language; true if the token now is the word that should have been written."""
         following = self._peek(1)
-        calls = token.value in ("switch", "elif", "except")
-        if following.line_start or (following.kind == "punctuation" and not _is(following, "{") and not (calls and _is(following, "("))):
+        alone = following.line_start or following.kind == "end" or following.value in ("}", ";")
+        if alone and token.value not in ("pass", "raise"):
+            return False
+        if not alone and following.kind == "punctuation" and following.value not in ("{", "("):
             return False
         replacement, help = FOREIGN_STATEMENTS[str(token.value)]
-        self._report_token("F010", f"there is no `{token.value}` here", token, help=help)
-        if replacement is None:
+        thrown = self._instead_of_class(1) if replacement == "throw" else ""
+        self._report_token("F010", f"there is no `{token.value}` here", token, help=thrown or help)
+        if replacement is None or thrown:
             raise _Recover
         token.kind, token.value = "keyword", replacement
         return True
@@ -614,15 +683,26 @@ class Parser:
         return operands[0]
 
     def _at_operator(self) -> int:
+        if self._token.value in FOREIGN_FIRST:
+            self._replace_operator(self._token)
         token = self._token
-        if token.value in FOREIGN_SPELLINGS and (token.kind == "punctuation" or (token.kind == "name" and not token.line_start)):
-            plain = FOREIGN_SPELLINGS[str(token.value)]
-            help = f"`{plain}` compares by content and never converts" if token.kind == "punctuation" else ""
-            self._report_token("F007", f"`{token.value}` is written `{plain}`", token, help=help)
-            token.kind, token.value = "punctuation", plain
         if token.kind == "punctuation" or (token.kind == "keyword" and token.value == "in"):
             return PRECEDENCE.get(str(token.value), 0)
         return 0
+
+    def _replace_operator(self, token: Token) -> None:
+        """Refuses `===`, `and`, `is not` and their like, and leaves the parser at the operator that is meant."""
+        if token.kind == "name" and token.line_start:
+            return
+        two = f"{token.value} {self._peek(1).value}"
+        word = two if two in FOREIGN_SPELLINGS else str(token.value)
+        if word not in FOREIGN_SPELLINGS or token.kind not in ("name", "punctuation"):
+            return
+        ours, written, help = FOREIGN_SPELLINGS[word]
+        self._report_token("F007", f"`{word}` is written `{written}`", token, help=help)
+        if word is two:
+            self._next()
+        self._token.kind, self._token.value = "punctuation", ours
 
     def _reduce(self, operands: list[Node], operators: list[Token]) -> None:
         token, right, left = operators.pop(), operands.pop(), operands.pop()
@@ -640,7 +720,7 @@ class Parser:
 
     def _unary(self) -> Node:
         signs: list[Token] = []
-        while self._token.kind == "punctuation" and self._token.value in ("-", "!", "+", "++", "--", "~"):
+        while self._at_sign():
             if self._token.value in ("++", "--", "~"):
                 self._foreign_operator()
             if self._token.value == "+":
@@ -648,7 +728,7 @@ class Parser:
             self.roles.signs.add(self.i)
             signs.append(self._next())
             if len(signs) > self.limits.nesting:
-                self._fail("F006", "too many signs", self._token)
+                self._fail("F006", "too many signs", self._token, help="one is enough")
         if self._at("await"):
             value = self._await()
         else:
@@ -657,6 +737,14 @@ class Parser:
             if sign.value != "+":
                 value = nodes.Unary(sign.start, value.end, str(sign.value), value)
         return value
+
+    def _at_sign(self) -> bool:
+        token, following = self._token, self._peek(1)
+        starts_value = following.kind == "name" or following.value in ("(", "true", "false", "null")
+        if token.value == "not" and token.kind == "name" and starts_value and not following.line_start:
+            self._report_token("F007", "`not` is written `!`", token, help="write !(condition)")
+            token.kind, token.value = "punctuation", "!"
+        return token.kind == "punctuation" and token.value in ("-", "!", "+", "++", "--", "~")
 
     def _negative_literal(self, signs: list[Token]) -> Node | None:
         token = self._token
@@ -685,10 +773,7 @@ class Parser:
             if token.value in (".", "?."):
                 value = self._member(value)
             elif token.value == "[" and not token.line_start:
-                self._next()
-                index = self._expression()
-                self._expect("]", "to close the index")
-                value = nodes.Index(value.start, self._last.end, value, index)
+                value = self._index(value)
             elif token.value == "(" and not token.line_start:
                 value = self._method_call(value)
             elif token.value == "=>":
@@ -700,6 +785,26 @@ class Parser:
                 return Broken(value.start, token.end)
             else:
                 return value
+
+    def _index(self, target: Node) -> Node:
+        opening, start = self._next(), self.i
+        index = None if self._at_colon() else self._expression()
+        if index is None or self._at_colon():
+            self._refuse_slice(target, opening, self.closer.get(start - 1, self.i))
+            return Broken(target.start, self._last.end)
+        self._expect("]", "to close the index")
+        return nodes.Index(target.start, self._last.end, target, index)
+
+    def _at_colon(self) -> bool:
+        return self._at(":") or self._at("::")
+
+    def _refuse_slice(self, target: Node, opening: Token, closing: int) -> None:
+        xs, inside = self._text(target), self.text[opening.end : self.tokens[closing].start].split(":")
+        bounds = ", ".join(part.strip() or "0" for part in inside if part.strip() or part is inside[0])
+        help = f"write slice({xs}, {bounds})" if len(inside) == 2 else f"write slice({xs}, start, end), or reverse({xs})"
+        self._report_token("F007", "a part of a list or text is taken with `slice`", self._token, help=help)
+        self.i = max(self.i, closing)
+        self._expect("]", "to close the index")
 
     def _member(self, target: Node) -> Node:
         mark = self._next()
@@ -786,8 +891,7 @@ class Parser:
 
     def _missing_comma(self, closing: str) -> NoReturn:
         token = self._token
-        if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
-            self._foreign_operator()
+        self._refuse_foreign(closing)
         if token.kind == "end" or _is(token, "}") or _is(token, ")") or _is(token, "]"):
             opening = self.tokens[self._opening()]
             self._fail("F002", f"this {_shown(opening)} is never closed", opening, "opened here", f"close it with `{closing}`")
@@ -838,19 +942,15 @@ class Parser:
             self._fail("F030", "annotations stand before the workflow, not inside it", token, help="move it above the `workflow` line")
         if (_is(token, "}") or _is(token, ")") or _is(token, "]")) and self.i not in self.closer.values():
             self._fail("F001", f"{_shown(token)} closes nothing", token, help="delete it, or write what is missing before it")
-        self._fail("F001", f"expected a value, not {_shown(token)}", token)
+        self._fail("F001", f"expected a value, not {_shown(token)}", token, help="a value is missing before it, or it is too much")
 
     def _word(self) -> Node:
         token = self._next()
         following = self._token
         if _is(following, "=>"):
             self._lambda(token.start)
-        if (
-            token.value == "not"
-            and not following.line_start
-            and (following.kind == "name" or following.value in ("(", "true", "false", "null"))
-        ):
-            self._fail("F007", "`not` is written `!`", token)
+        if token.value == "lambda" and following.kind == "name" and not following.line_start:
+            self._lambda(token.start)
         if _is(following, "(") and not following.line_start:
             args = self._arguments()
             name = ALIASES.get(str(token.value), str(token.value))
@@ -858,9 +958,8 @@ class Parser:
         if token.value == "branch" and _is(following, "{"):
             body = self._block()
             return nodes.BranchBlock(token.start, body.end, body)
-        if token.value in ("new", "typeof", "delete", "void", "yield") and following.kind in ("name", "text") and not following.line_start:
-            instead = {"delete": 'write x = omit(x, ["key"])', "new": "values are plain data: write { … } or [ … ]"}
-            self._fail("F010", f"there is no `{token.value}` here", token, help=instead.get(str(token.value), "leave it out"))
+        if token.value in FOREIGN_PREFIXES and following.kind in ("name", "text", "number") and not following.line_start:
+            self._fail("F010", f"there is no `{token.value}` here", token, help=FOREIGN_PREFIXES[str(token.value)])
         return nodes.Name(token.start, token.end, str(token.value))
 
     def _keyword(self) -> Node:
@@ -875,7 +974,7 @@ class Parser:
             "F001",
             f"expected a value, not `{token.value}`",
             token,
-            help=f"`{token.value}` is a word of the language; it cannot be a variable" if token.value in RESERVED else "",
+            help=f"`{token.value}` is a word of the language; it cannot be a variable",
         )
 
     def _lambda(self, start: int) -> NoReturn:
@@ -993,7 +1092,7 @@ class Parser:
             return str(self._next().value)
         if token.kind == "number":
             self._fail("F001", "a key is a word or text", token, help=f'write "{token.value}"')
-        self._fail("F001", f"expected a key, not {_shown(token)}", token)
+        self._fail("F001", f"expected a key, not {_shown(token)}", token, help="write { key: value }")
 
     def _template(self) -> Node:
         start = self._next()
@@ -1044,17 +1143,17 @@ class Parser:
         if self._at(value):
             return self._next()
         token = self._token
-        if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
-            self._foreign_operator()
+        self._refuse_foreign(value)
         if value in ")]}" and (self._at_end() or self._at("}")):
             opening = self.tokens[self._opening()]
             self._fail("F002", f"this {_shown(opening)} is never closed", opening, "opened here", f"close it with `{value}`")
-        self._fail("F001", f"expected `{value}` {why}, not {_shown(token)}", token)
+        self._fail("F001", f"expected `{value}` {why}, not {_shown(token)}", token, help=f"write `{value}` before it, or take it out")
 
     def _expect_name(self, what: str) -> Token:
         if self._token.kind == "name":
             return self._next()
-        help = f"`{self._token.value}` is a word of the language; choose another name" if self._token.kind == "keyword" else ""
+        reserved = f"`{self._token.value}` is a word of the language; choose another name"
+        help = reserved if self._token.kind == "keyword" else "a name has letters, digits and _, and begins with a letter"
         self._fail("F001", f"expected {what}, not {_shown(self._token)}", self._token, help=help)
 
     def _name(self, what: str) -> nodes.Name:
@@ -1067,6 +1166,24 @@ class Parser:
         return text if "\n" not in text else "x"
 
     # problems
+
+    def _refuse_foreign(self, closing: str = "") -> None:
+        """Refuses the current token, at which nothing fits, if it is of another language."""
+        token, last = self._token, self._last
+        if token.kind == "punctuation" and token.value in FOREIGN_OPERATORS:
+            self._foreign_operator()
+        if self._at("if") and not token.line_start and not self._at_if_statement():
+            self._fail("F007", "one of two values is chosen with `? :`", token, help="write condition ? a : b")
+        if self._at("for") and closing in FOREIGN_COMPREHENSIONS:
+            message, help = FOREIGN_COMPREHENSIONS[closing]
+            self._fail("F001", message, token, help=help)
+        if last.kind == "name" and token.kind in ("name", "text", "number") and not token.line_start:
+            call = f"{last.value}({self.text[token.start : token.end]})" if last.value in CALLABLE else None
+            if instead := call or FUNCTIONS_FROM_ELSEWHERE.get(str(last.value)):
+                self._fail("F001", "a call has parentheses", token, help=f"write {instead}")
+
+    def _at_if_statement(self) -> bool:
+        return _is(self.tokens[self.closer.get(self.i + 1, self.i) + 1], "{")
 
     def _foreign_operator(self) -> NoReturn:
         token = self._token

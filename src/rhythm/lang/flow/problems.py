@@ -86,6 +86,12 @@ class Problems:
         if self._errors >= self._limit:
             raise TooManyProblems
 
+    def forget(self, start: int) -> None:
+        """Takes back what was reported from this place on: it will be read again."""
+        self.found = [diagnostic for diagnostic in self.found if diagnostic.start < start]
+        self._starts = {(diagnostic.start, diagnostic.severity) for diagnostic in self.found}
+        self._errors = sum(diagnostic.severity == "error" for diagnostic in self.found)
+
     @property
     def errors(self) -> bool:
         return self._errors > 0

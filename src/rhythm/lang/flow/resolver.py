@@ -7,12 +7,13 @@ calls fit the tables of `ir.operations`. What passes here can be lowered without
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rhythm.durations import duration_s
-from rhythm.ir.operations import BUILTINS, EMITS, GROUPS, OPERATIONS, UNLIMITED, Signature
+from rhythm.ir.operations import BUILTINS, CALLABLE, EMITS, GROUPS, OPERATIONS, UNLIMITED, Signature
 from rhythm.lang.flow import nodes
+from rhythm.lang.flow.elsewhere import FUNCTIONS_FROM_ELSEWHERE, WORDS_FROM_ELSEWHERE
 from rhythm.lang.flow.nodes import Block, Broken, Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.flow.tokens import RESERVED
@@ -20,28 +21,23 @@ from rhythm.lang.source import Source, nearest
 from rhythm.limits import INT_MAX, Limits
 from rhythm.record import Record
 
+COLLECTIONS = nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension  # in which operations may stand
 OPERATION_NAMES = frozenset(OPERATIONS) | frozenset(GROUPS)
-CALLABLE = [*OPERATIONS, *GROUPS, *EMITS, *BUILTINS]
-WORDS_FROM_ELSEWHERE = {
-    "undefined": "null", "None": "null", "nil": "null", "True": "true", "False": "false", "Inputs": "inputs", "input": "inputs",
-    "Context": "ctx", "context": "ctx", "Math": "floor(x), ceil(x), round(x), abs(x)", "JSON": "json(x), parse_json(text)",
-    "console": "log(message)", "Date": "now()", "Promise": "all([…]), any([…]), race([…])", "this": "the variable's name",
-}  # fmt: skip
-FUNCTIONS_FROM_ELSEWHERE = {
-    "print": "log(message)", "length": "len(x)", "String": "str(x)", "Number": "float(x)", "Boolean": "bool(x)",
-    "parseInt": "int(x)", "parseFloat": "float(x)", "setTimeout": "await sleep(duration)", "delay": "await sleep(duration)",
-    "fetch": 'await task("fetch", { url })', "list": "a list [ … ]", "dict": "an object { … }", "sorted": "sort(list)",
-    "reversed": "reverse(list)", "enumerate": "for (i, x in xs) { … }", "isinstance": "a comparison", "super": "", "require": "",
-    "any_of": "any([…])", "wait": "await sleep(duration)", "emit": "publish(type, data)", "substring": "slice(text, start, end)",
-    "filter": "[x for x in xs if condition]", "map": "[… for x in xs]", "pow": "a task",
-}  # fmt: skip
 _CODE = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`|/(?!/)|[^"'`/])*""")  # a line up to its comment
 # What an option's literal value must be; durations and counts are checked further.
 OPTION_TYPES = {
     "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text", "priority": "integer", "key": "text",
     "settle": "bool", "id": "text", "version": "text", "where": "object", "concurrency": "positive", "need": "positive",
     "keep": "bool", "role": "text", "reason": "text", "quorum": "positive", "four_eyes": "bool",
+    "initial": "duration", "max": "duration", "factor": "factor", "jitter": "bool",
 }  # fmt: skip
+OPTION_EXAMPLES = {
+    "count": "3", "backoff": '"2s"', "duration": '"30s"', "text": '"name"', "integer": "0", "bool": "true", "object": '{ "order.id": 7 }',
+    "positive": "1", "factor": "2",
+}  # fmt: skip
+BACKOFF = frozenset({"initial", "factor", "max", "jitter"})
+NAMED = ("task", "workflow", "signal", "event", "publish")  # what takes a name first
+TAKE_IDS = ("str", "json", "hash", "base64")  # builtins whose first argument may well be an id
 ANNOTATIONS = {
     "queue": '@queue("name")', "timeout": '@timeout("30d")', "on": '@on("event.type")',
     "schedule": '@schedule("0 9 * * *", { tz: "Europe/Berlin", overlap: "skip" })', "version": '@version("label")',
@@ -62,7 +58,7 @@ class Variable(Record):
     end: int
     constant: bool = False
     barrier: int = 0  # how many branches deep it was declared
-    started: bool = False  # holds the id of an operation that someone should await
+    started: Node | None = None  # the operation whose id it holds, or the list, object or comprehension of operations
     bound: bool = False  # by a loop, a catch or a comprehension
     missing: bool = False  # never declared: reported once, and then quiet
 
@@ -75,11 +71,12 @@ class Known(Record):
 
 
 class Resolver:
-    def __init__(self, source: Source, problems: Problems, known: Known, limits: Limits) -> None:
+    def __init__(self, source: Source, problems: Problems, known: Known, limits: Limits, siblings: frozenset[str] = frozenset()) -> None:
         self.source = source
         self.problems = problems
         self.known = known
         self.limits = limits
+        self.siblings = siblings  # the workflows of this file
 
     def check(self, workflow: nodes.Workflow) -> dict[str, Any]:
         """Reports what is wrong with the workflow; returns the options its annotations set."""
@@ -88,9 +85,12 @@ class Resolver:
         self.scopes: list[dict[str, Variable]] = [{}]
         self.ended: dict[str, Variable] = {}
         self.read: set[str] = set()
+        self.leaving: set[int] = set()  # blocks, by identity, whose end is never reached
         self.loops = 0
         self.branches = 0
         self.racing = False  # inside race or any, where another item can end the wait
+        self.telling = False  # inside a command, where an id may be part of what is told
+        self.settled: set[str] = set()  # variables that were started with an operation, and may hold something else by now
         for name in workflow.params:
             self.scopes[0][name] = Variable(name, workflow.start, workflow.start + 8, constant=True)
         self._statements(workflow.body)
@@ -117,10 +117,27 @@ class Resolver:
                 self._report("F101", "this is never reached", statement, help="delete it, or the statement above that always leaves")
                 over = False
             self._STATEMENTS[type(statement)](self, statement)
-            over = _always_leaves(statement)
+            over = self._always_leaves(statement)
+            if over:
+                self.leaving.add(id(block))
         if len(self.scopes) == 1:
             for variable in self.scopes[0].values():
                 self._warn_if_forgotten(variable)
+
+    def _always_leaves(self, node: Node) -> bool:
+        """Whether the statement after this one, which has been checked, can never run."""
+        if isinstance(node, nodes.Return | nodes.Throw | nodes.Break | nodes.Continue):
+            return True
+        if isinstance(node, nodes.If):
+            blocks = [node.otherwise, *(block for _, block in node.arms)]
+            return all(id(block) in self.leaving for block in blocks)
+        if isinstance(node, nodes.While):
+            forever = isinstance(node.condition, nodes.Literal) and node.condition.value is True
+            return forever and not _breaks(node.body)
+        if isinstance(node, nodes.Try):
+            attempt = [block for block in (node.body, node.handler) if block]
+            return id(node.cleanup) in self.leaving or all(id(block) in self.leaving for block in attempt)
+        return False
 
     def _warn_if_forgotten(self, variable: Variable) -> None:
         if variable.started and variable.name not in self.read and not variable.name.startswith("_"):
@@ -142,11 +159,11 @@ class Resolver:
         if isinstance(node.target, nodes.Name):
             self._declare(node.target, node.constant, started)
         elif isinstance(node.target, nodes.ListPattern):
-            self._refuse_unpacking_ids(node.value, started)
-            for name in node.target.names:
-                self._declare(name, node.constant)
+            self._refuse_unpacking_ids(started)
+            for name, item in self._unpacked(node.target, started):
+                self._declare(name, node.constant, item)
         elif isinstance(node.target, nodes.ObjectPattern):
-            self._refuse_unpacking_ids(node.value, started)
+            self._refuse_unpacking_ids(started)
             self._fields(node.target, node.constant)
 
     def _fields(self, pattern: nodes.ObjectPattern, constant: bool) -> None:
@@ -156,9 +173,16 @@ class Resolver:
         for field in pattern.fields:
             self._declare(field.name, constant)
 
-    def _refuse_unpacking_ids(self, value: Node | None, started: bool) -> None:
-        if started and value is not None and not isinstance(value, nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension):
-            self._report("F033", "the id of something started cannot be taken apart", value, help="await it: … = await …")
+    def _refuse_unpacking_ids(self, started: Node | None) -> None:
+        if started is not None and self._is_operation(started):
+            self._report("F033", "the id of something started cannot be taken apart", started, help="await it: … = await …")
+
+    def _unpacked(self, pattern: nodes.ListPattern, value: Node | None) -> Iterator[tuple[nodes.Name, Node | None]]:
+        """Each name of the pattern, with the operation whose id it gets if that can be seen."""
+        items = value.items if isinstance(value, nodes.ListLiteral) else ()
+        plain = not any(isinstance(item, nodes.Spread) for item in items)
+        for i, name in enumerate(pattern.names):
+            yield name, items[i] if plain and i < len(items) and self._is_operation(items[i]) else None
 
     def _assign(self, node: nodes.Assign) -> None:
         self._value(node.value, "right side")
@@ -166,13 +190,15 @@ class Resolver:
         if isinstance(node.target, nodes.Name):
             self._assign_name(node.target, node.op, started)
         elif isinstance(node.target, nodes.ListPattern):
-            self._refuse_unpacking_ids(node.value, started)
-            for name in node.target.names:
-                self._assign_name(name, "=", False)
+            self._refuse_unpacking_ids(started)
+            for name, item in self._unpacked(node.target, started):
+                self._assign_name(name, "=", item)
         else:
             self._assign_path(node.target)
 
-    def _assign_name(self, name: nodes.Name, op: str, started: bool) -> None:
+    def _assign_name(self, name: nodes.Name, op: str, started: Node | None) -> None:
+        if op != "=":
+            self._result(name)
         variable = self._find(name.name)
         if op == "=" and (variable is None or variable.missing):
             self._declare(name, started=started)
@@ -180,6 +206,7 @@ class Resolver:
             self._unknown(name)
         else:
             self._may_change(variable, name)
+            self.settled.add(name.name)
 
     def _assign_path(self, target: Node) -> None:
         root = target
@@ -190,6 +217,7 @@ class Resolver:
                 self._expression(root.index, "an index")
             root = root.target
         if isinstance(root, nodes.Name):
+            self._result(root)
             variable = self._lookup(root)
             if variable:
                 self._may_change(variable, root)
@@ -236,6 +264,7 @@ class Resolver:
     def _if(self, node: nodes.If) -> None:
         for condition, block in node.arms:
             self._expression(condition, "a condition")
+            self._result(condition)
             self._block(block)
         if node.otherwise:
             self._block(node.otherwise)
@@ -243,6 +272,7 @@ class Resolver:
     def _while(self, node: nodes.While) -> None:
         self.repeated = node.condition
         self._expression(node.condition, "a condition")
+        self._result(node.condition)
         self.repeated = None
         self._loop(node.body, ())
 
@@ -257,6 +287,7 @@ class Resolver:
             self._refuse_await(node.source, "the head of a `for`")
         else:
             self._expression(node.source, "the head of a `for`")
+            self._result(node.source)
         self._loop(node.body, node.names)
 
     def _loop(self, body: Block, names: tuple[nodes.Name, ...]) -> None:
@@ -273,6 +304,7 @@ class Resolver:
     def _return(self, node: nodes.Return) -> None:
         if node.value is not None:
             self._value(node.value, "return")
+            self._result(node.value)
 
     def _throw(self, node: nodes.Throw) -> None:
         self._expression(node.value, "`throw`")
@@ -302,11 +334,13 @@ class Resolver:
     def _value(self, node: Node, where: str) -> None:
         """A whole statement, a whole right side or what `return` returns: the places where a snapshot can be taken."""
         if isinstance(node, nodes.Await):
-            self._awaited(node.value)
+            self._awaited(node)
         elif self._is_operation(node):
             self._placed_operation(node, where)
         elif isinstance(node, nodes.Call) and node.name in EMITS and where == "statement":
+            self.telling = True
             self._arguments(node, EMITS[node.name])
+            self.telling = False
         elif where == "right side" and self._holds_operations(node):
             self._operands(node)
         else:
@@ -329,17 +363,25 @@ class Resolver:
     def _holds_operations(self, node: Node) -> bool:
         return any(self._is_operation(item) for item in _elements(node))
 
-    def _starts(self, value: Node | None) -> bool:
-        """Whether the value is the id, or ids, of what it starts."""
-        if value is None:
-            return False
-        return (self._is_operation(value) and not self.script) or self._holds_operations(value)
+    def _starts(self, value: Node | None) -> Node | None:
+        """The value, if it gives the id, or ids, of what it starts."""
+        if value is None or (self._is_operation(value) and self.script):
+            return None
+        return value if self._is_operation(value) or self._holds_operations(value) else None
 
-    def _awaited(self, node: Node) -> None:
+    def _awaited(self, await_: nodes.Await) -> None:
+        node = await_.value
+        started = self._started(node)
         if self._is_operation(node):
             if isinstance(node, nodes.Call) and node.name == "completed":
                 self._refuse_completed(node)
             self._operation(node)
+        elif self._is_operation(root := _root(node)):
+            self._refuse_operation(root, "an expression", await_.start)
+        elif started is not None and not self._is_operation(started):
+            self._expression(node, "what is awaited")
+            text = self._text(node)
+            self._report("F015", f"`{text}` holds several ids", node, help=f"wait for all of them with: await all({text})")
         elif isinstance(node, nodes.Name | nodes.Member | nodes.Index | nodes.Conditional | Broken):
             self._expression(node, "what is awaited")
         elif isinstance(node, nodes.Call) and node.name not in EMITS and node.name not in BUILTINS:
@@ -349,7 +391,7 @@ class Resolver:
 
     def _refuse_awaited(self, node: Node) -> None:
         help: str | tuple[str, ...] = "await takes an operation (task, workflow, sleep, signal, …) or the id of one that was started"
-        if isinstance(node, nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension):
+        if isinstance(node, COLLECTIONS):
             help = f"wait for all of them with: await all({self._text(node)})"
         elif isinstance(node, nodes.Call) and node.name in EMITS:
             help = f"{node.name} is not waited for: leave `await` out"
@@ -378,14 +420,13 @@ class Resolver:
 
     def _group(self, node: nodes.Call) -> None:
         signature = GROUPS[node.name]
-        if not self._count(node, signature):
+        if self._refuse_loose_items(node) or not self._count(node, signature):
             return
         items = node.args[0]
-        if self._is_operation(items):
-            self._report(
-                "F026", f"`{node.name}` takes a list or an object of operations", items, help=f"write {node.name}([{self._text(items)}])"
-            )
-        elif isinstance(items, nodes.ListLiteral | nodes.ObjectLiteral | nodes.Comprehension):
+        if isinstance(items, nodes.Literal | nodes.Template):
+            message = f"`{node.name}` takes a list or an object of operations"
+            self._report("F026", message, items, help=f'write {node.name}([task("name"), …])')
+        elif isinstance(items, COLLECTIONS):
             racing, self.racing = self.racing, node.name in ("race", "any")
             self._operands(items)
             self.racing = racing
@@ -394,6 +435,23 @@ class Resolver:
         for option in node.args[1:]:
             self._expression(option, "an argument")
         self._options(node, signature)
+
+    def _refuse_loose_items(self, node: nodes.Call) -> bool:
+        """Operations or ids that stand side by side as arguments, not in a list."""
+        if not any(map(self._is_item, node.args)) or isinstance(node.args[0], COLLECTIONS):
+            return False
+        args, last = [arg.value if isinstance(arg, nodes.Await) else arg for arg in node.args], node.args[-1]
+        count = len(args) - (isinstance(last, nodes.ObjectLiteral) and not self._holds_operations(last))  # without the options
+        texts = [self._text(arg) for arg in args]
+        written = ", ".join([f"[{', '.join(texts[:count])}]", *texts[count:]])
+        message = f"`{node.name}` takes a list or an object of operations"
+        self.problems.report("F026", message, node.args[0].start, args[count - 1].end, help=f"write {node.name}({written})")
+        for item in args[:count]:
+            self._operand(item)
+        return True
+
+    def _is_item(self, node: Node) -> bool:
+        return self._is_operation(node) or isinstance(node, nodes.Await) or self._is_operation(self._started(node))
 
     def _operands(self, node: Node) -> None:
         """A list, object or comprehension in which operations stand as elements."""
@@ -424,9 +482,15 @@ class Resolver:
         name = node.args[0]
         if node.name == "task" and self.known.tasks is not None:
             self._known_task(node, name, self.known.tasks)
-        if node.name == "workflow" and self.known.workflows is not None and name.value not in self.known.workflows:
-            near = nearest(name.value, self.known.workflows)
-            self._report("F105", f"no workflow `{name.value}` is in these files", name, help=f'did you mean "{near}"?' if near else "")
+        if node.name == "workflow":
+            self._known_workflow(name)
+
+    def _known_workflow(self, name: nodes.Literal) -> None:
+        known = self.known.workflows
+        near = nearest(name.value, self.siblings if known is None else known, 0.8 if known is None else 0.65)
+        if name.value not in (self.siblings if known is None else known) and (near or known is not None):
+            help = f'did you mean "{near}"?' if near else "check the file that holds it together with this one"
+            self._report("F105", f"no workflow `{name.value}` is in these files", name, help=help)
 
     def _known_task(self, node: nodes.Call, name: nodes.Literal, tasks: Mapping[str, TaskShape]) -> None:
         shape = tasks.get(name.value)
@@ -462,7 +526,9 @@ class Resolver:
 
     def _fits_type(self, name: nodes.Literal, key: str, value: nodes.Literal, allowed: frozenset[str]) -> None:
         if allowed and json_type(value.value) not in allowed:
-            self._report("F104", f"`{key}` of task `{name.value}` is {' or '.join(sorted(allowed))}, not {json_type(value.value)}", value)
+            types = " or ".join(sorted(allowed))
+            message = f"`{key}` of task `{name.value}` is {types}, not {json_type(value.value)}"
+            self._report("F104", message, value, help=f"pass {types}")
 
     def _advise_timeout(self, node: nodes.Call) -> None:
         if node.name not in ("signal", "event") or self.racing:
@@ -485,6 +551,8 @@ class Resolver:
             self._refuse_operation(node, inside)
 
     def _refuse_await(self, node: nodes.Await, inside: str) -> None:
+        if not self._is_operation(node.value) and self._is_operation(root := _root(node.value)):
+            return self._refuse_operation(root, inside, node.start)
         name = self._fresh_name(node.value)
         self.problems.report(
             "F012",
@@ -494,9 +562,10 @@ class Resolver:
             "here",
             self._hoisted(node, f"let {name} = {self._text(node)}", name),
         )
-        self._awaited(node.value)
+        self._awaited(node)
 
-    def _refuse_operation(self, node: Node, inside: str) -> None:
+    def _refuse_operation(self, node: Node, inside: str, start: int | None = None) -> None:
+        """`start`: where an `await` stands before it that goes to the line of its own, too."""
         name = self._fresh_name(node)
         line = f"{name} = {self._text(node)}" if self.script else f"let {name} = await {self._text(node)}"
         end = node.name_end if isinstance(node, nodes.Call) else node.start + 6
@@ -506,13 +575,15 @@ class Resolver:
             node.start,
             end,
             "here",
-            self._hoisted(node, line, name),
+            self._hoisted(node if start is None else Broken(start, node.end), line, name),
         )
         self._operation(node)
 
     def _call(self, node: nodes.Call, inside: str) -> None:
         if node.name in BUILTINS:
             self._arguments(node, BUILTINS[node.name])
+            for arg in () if node.name in TAKE_IDS else node.args[:1]:
+                self._result(arg)
         elif node.name == "completed":
             self._refuse_completed(node)
         elif self._is_operation(node):
@@ -535,6 +606,8 @@ class Resolver:
         self.problems.report("F023", f"there is no function `{node.name}`", node.start, node.name_end, help=help)
 
     def _arguments(self, node: nodes.Call, signature: Signature) -> None:
+        if node.name in NAMED and node.args and isinstance(node.args[0], nodes.Name):
+            self._refuse_bare_name(node, node.args[0])
         for arg in node.args:
             self._expression(arg, "an argument")
         if self._count(node, signature):
@@ -547,8 +620,6 @@ class Resolver:
         least, most = signature.least, signature.most
         wanted = f"{least}" if least == most else f"{least} or more" if most == UNLIMITED else f"{least} to {most}"
         help = f"write {signature.usage}"
-        if node.name in GROUPS and node.args and self._is_operation(node.args[0]):
-            help = f"put the operations in a list: {node.name}([…])"
         plural = "" if wanted == "1" else "s"
         self.problems.report(
             "F024", f"`{node.name}` takes {wanted} argument{plural}, not {len(node.args)}", node.start, node.end, help=help
@@ -561,15 +632,20 @@ class Resolver:
         options = node.args[signature.options_at]
         if isinstance(options, nodes.Literal | nodes.ListLiteral | nodes.Template):
             self._report("F026", f"the options of `{node.name}` are an object", options, help=f"write {signature.usage}")
+        self._known_options(node.name, options, signature.options)
+
+    def _known_options(self, name: str, options: Node, known: frozenset[str]) -> None:
         for entry in options.entries if isinstance(options, nodes.ObjectLiteral) else ():
             if not isinstance(entry, nodes.Entry):
                 continue
-            if entry.key not in signature.options:
-                near = nearest(entry.key, signature.options)
-                known = f"`{node.name}` knows {', '.join(sorted(signature.options))}"
-                self._report("F025", f"`{node.name}` has no option `{entry.key}`", entry, help=f"did you mean `{near}`?" if near else known)
+            if entry.key not in known:
+                near = nearest(entry.key, known)
+                help = f"did you mean `{near}`?" if near else f"`{name}` knows {', '.join(sorted(known))}"
+                self._report("F025", f"`{name}` has no option `{entry.key}`", entry, help=help)
             elif problem := _option_problem(entry):
-                self._report("F026", problem, entry.value)
+                self._report("F026", problem, entry.value, help=f"write {{ {entry.key}: {OPTION_EXAMPLES[OPTION_TYPES[entry.key]]} }}")
+            elif entry.key == "backoff":
+                self._known_options("backoff", entry.value, BACKOFF)
 
     def _check_literals(self, node: nodes.Call) -> None:
         """Arguments that are written out and cannot work."""
@@ -582,8 +658,8 @@ class Resolver:
             try:
                 duration_s(first.value)
             except ValueError as problem:
-                self._report("F026", str(problem), first)
-        elif node.name in ("task", "workflow", "signal", "event", "publish") and (not isinstance(first.value, str) or not first.value):
+                self._report("F026", str(problem), first, help='write sleep("30s"), sleep("1h30m") or sleep(90)')
+        elif node.name in NAMED and (not isinstance(first.value, str) or not first.value):
             self._report("F026", f"the first argument of `{node.name}` is a name", first, help=f'write {node.name}("name", …)')
 
     def _name(self, node: nodes.Name, inside: str) -> None:
@@ -618,6 +694,34 @@ class Resolver:
         self._report("F020", f"unknown variable `{node.name}`", node, help=help)
         self._say_once(node)
 
+    def _refuse_bare_name(self, node: nodes.Call, name: nodes.Name) -> None:
+        """The name of a task, workflow, signal or event without its quotes."""
+        if self._find(name.name) is None and name.name not in self.ended and name.name not in ("inputs", "ctx"):
+            near = nearest(name.name, [known for scope in self.scopes for known in scope])
+            help = f'write it in quotes: {node.name}("{name.name}"{", …" if len(node.args) > 1 else ""})'
+            self._report("F020", f"unknown variable `{name.name}`", name, help=(help, *([f"or did you mean `{near}`?"] if near else [])))
+            self._say_once(name)
+
+    def _started(self, node: Node) -> Node | None:
+        """The operation, or list, object or comprehension of operations, whose id or ids the variable holds for sure."""
+        variable = self._find(node.name) if isinstance(node, nodes.Name) else None
+        return variable.started if variable and variable.name not in self.settled else None
+
+    def _result(self, node: Node) -> None:
+        """Warns where a value is needed and the variable holds an id: an `await` was forgotten. Passing an id on needs no value."""
+        operation = self._started(node)
+        if not isinstance(node, nodes.Name) or operation is None or not self._is_operation(operation):
+            return
+        self._report(
+            "F102",
+            f"`{node.name}` is the id of something that was started, not its result",
+            node,
+            help=(f"write let {node.name} = await {self._text(operation)},", f"or before this line: let result = await {node.name}"),
+            related=((operation.start, operation.end, "started here"),),
+        )
+        self.settled.add(node.name)
+        self.read.add(node.name)
+
     def _how_to_keep(self, ended: Variable) -> str:
         if ended.barrier > self.branches:
             return "return it from the branch, and use the result of `await`"
@@ -631,9 +735,12 @@ class Resolver:
     def _template(self, node: nodes.Template, inside: str) -> None:
         for part in node.parts:
             self._expression(part, "a template")
+            if not self.telling:
+                self._result(part)
 
     def _spread(self, node: nodes.Spread, inside: str) -> None:
         self._expression(node.value, inside)
+        self._result(node.value)
 
     def _list(self, node: nodes.ListLiteral, inside: str) -> None:
         for item in node.items:
@@ -663,27 +770,34 @@ class Resolver:
 
     def _each(self, node: nodes.Comprehension, check: Callable[[Node], None]) -> None:
         self._expression(node.source, "a comprehension")
+        self._result(node.source)
         self.scopes.append({})
         for name in node.names:
             self._declare(name, bound=True)
         check(node.element)
         if node.condition:
             self._expression(node.condition, "a condition")
+            self._result(node.condition)
         self._leave()
 
     def _unary(self, node: nodes.Unary, inside: str) -> None:
         self._expression(node.value, "an expression")
+        self._result(node.value)
 
     def _binary(self, node: nodes.Binary | nodes.Logic, inside: str) -> None:
         self._expression(node.left, "an expression")
         self._expression(node.right, "an expression")
+        for operand in () if self.telling and node.op == "+" else _needed(node):
+            self._result(operand)
 
     def _conditional(self, node: nodes.Conditional, inside: str) -> None:
         for part in (node.condition, node.yes, node.no):
             self._expression(part, "an expression")
+        self._result(node.condition)
 
     def _member(self, node: nodes.Member, inside: str) -> None:
         self._expression(node.target, "an expression")
+        self._result(node.target)
         if node.name == "length" and not node.optional:
             self.problems.report(
                 "F011", "values have no `.length`", node.name_start, node.end, help=f"write len({self._text(node.target)})"
@@ -691,6 +805,7 @@ class Resolver:
 
     def _index(self, node: nodes.Index, inside: str) -> None:
         self._expression(node.target, "an expression")
+        self._result(node.target)
         self._expression(node.index, "an index")
 
     _EXPRESSIONS: dict[type[Node], Any] = {
@@ -704,8 +819,9 @@ class Resolver:
     def _find(self, name: str) -> Variable | None:
         return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
-    def _declare(self, name: nodes.Name, constant: bool = False, started: bool = False, bound: bool = False) -> None:
+    def _declare(self, name: nodes.Name, constant: bool = False, started: Node | None = None, bound: bool = False) -> None:
         first = self._find(name.name)
+        self.settled.discard(name.name)
         if first and name.name != "_" and not first.missing:
             self._refuse_second(name, first, bound)
         else:
@@ -828,31 +944,27 @@ def _elements(node: Node | None) -> tuple[Node, ...]:
     return (node.element,) if isinstance(node, nodes.Comprehension) else ()
 
 
+def _root(node: Node) -> Node:
+    """What a path begins with."""
+    while isinstance(node, nodes.Member | nodes.Index):
+        node = node.target
+    return node
+
+
+def _needed(node: nodes.Binary | nodes.Logic) -> tuple[Node, ...]:
+    """The operands whose own value counts. Ids may be compared with each other, and looked for in a list."""
+    if isinstance(node, nodes.Logic):
+        return (node.left,)
+    if node.op in ("==", "!="):
+        written = isinstance(node.left, nodes.Literal) or isinstance(node.right, nodes.Literal)
+        return (node.left, node.right) if written else ()
+    return (node.right,) if node.op == "in" else (node.left, node.right)
+
+
 def _literal_keys(node: nodes.ObjectLiteral, wanted: str) -> set[str]:
     if any(isinstance(entry, nodes.Spread) for entry in node.entries):
         return {wanted}  # it may be in what is spread
     return {entry.key for entry in node.entries if isinstance(entry, nodes.Entry)}
-
-
-def _always_leaves(node: Node) -> bool:
-    """Whether the statement after this one can never run."""
-    if isinstance(node, nodes.Return | nodes.Throw | nodes.Break | nodes.Continue):
-        return True
-    if isinstance(node, nodes.If):
-        blocks = [block for _, block in node.arms] + ([node.otherwise] if node.otherwise else [])
-        return node.otherwise is not None and all(_block_leaves(block) for block in blocks)
-    if isinstance(node, nodes.While):
-        forever = isinstance(node.condition, nodes.Literal) and node.condition.value is True
-        return forever and not _breaks(node.body)
-    if isinstance(node, nodes.Try):
-        if node.cleanup and _block_leaves(node.cleanup):
-            return True
-        return _block_leaves(node.body) and (node.handler is None or _block_leaves(node.handler))
-    return False
-
-
-def _block_leaves(block: Block) -> bool:
-    return any(_always_leaves(statement) for statement in block.statements)
 
 
 def _breaks(block: Block) -> bool:
@@ -892,6 +1004,7 @@ def _option_problem(entry: nodes.Entry) -> str:
         "integer": (whole, "is a whole number"),
         "text": (isinstance(value, str) and value != "", "is text, and not empty"),
         "bool": (isinstance(value, bool), "is true or false"),
+        "factor": (isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= 100, "is a number from 1 to 100"),
     }  # fmt: skip
     fits, says = checks[kind]
     return "" if fits else f"`{entry.key}` {says}"

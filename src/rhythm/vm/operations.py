@@ -1,0 +1,283 @@
+"""Starting operations: from the arguments of a call to the command that asks for it and the plan to wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rhythm.durations import duration_s
+from rhythm.ir.operations import GROUPS, OPERATIONS
+from rhythm.vm import commands as c
+from rhythm.vm.awaits import close, plan_of_child
+from rhythm.vm.builtins import parse_time, show_time
+from rhythm.vm.machine import COMMAND_WORK, Machine
+from rhythm.vm.plans import Plan, compressed, fresh, numbers
+from rhythm.vm.values import Fault, LimitFault, as_text, is_number, kind, truthy, weigh
+
+
+def start_operation(m: Machine, op: str, args: list[Any]) -> Plan:
+    """Asks for the operation in this turn; returns the plan to wait for it."""
+    return _STARTERS[op](m, _next_number(m), *args)
+
+
+def _next_number(m: Machine) -> int:
+    """The number of one more operation of the statement."""
+    m.started += 1
+    m.charge(COMMAND_WORK)
+    m.next_child += 1
+    return m.next_child - 1
+
+
+def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
+    given = _options("task", options)
+    m.commands.append(c.StartTask(n, _name("task", name), _payload(m, inputs, f"the inputs of task `{name}`"), _task_options(m, given)))
+    return _with_settle({"op": "task", "n": n, "name": name}, given)
+
+
+def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
+    given = _options("workflow", options)
+    child = c.StartWorkflow(n, _name("workflow", name), _payload(m, inputs, f"the inputs of workflow `{name}`"), _child_options(m, given))
+    m.commands.append(child)
+    return _with_settle({"op": "workflow", "n": n, "name": name}, given)
+
+
+def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
+    """Asks for a branch with copies of these locals."""
+    n = _next_number(m)
+    m.charge(weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth) // 16)
+    m.commands.append(c.StartBranch(n, branch, copies))
+    return {"op": "branch", "n": n}
+
+
+def _sleep(m: Machine, n: int, duration: Any) -> Plan:
+    m.commands.append(c.StartTimer(n, _duration("sleep", duration)))
+    return {"op": "sleep", "n": n}
+
+
+def _sleep_until(m: Machine, n: int, time: Any) -> Plan:
+    m.commands.append(c.StartTimer(n, None, show_time(parse_time(time))))
+    return {"op": "sleep", "n": n}
+
+
+def _signal(m: Machine, n: int, name: Any, options: Any = None) -> Plan:
+    given = _options("signal", options)
+    plan: Plan = {"op": "signal", "n": n, "name": _name("signal", name)}
+    timeout = _timeout(given)
+    if timeout is not None:
+        plan["timeout"] = timeout
+        if timeout > 0:
+            m.commands.append(c.StartTimer(n, timeout, signal=plan["name"]))
+    return _with_default(plan, given)
+
+
+def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
+    given = _options("event", options)
+    where = given.get("where") or {}
+    if not isinstance(where, dict):
+        raise Fault("InvalidArgument", "`where` of an event is an object of paths and values")
+    m.commands.append(c.WaitEvent(n, _name("event", type), where, _timeout(given)))
+    return _with_default({"op": "event", "n": n, "name": type}, given)
+
+
+def _approval(m: Machine, n: int, options: Any) -> Plan:
+    given = _options("approval", options)
+    quorum = _count("quorum", given.get("quorum", 1), 1)
+    reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits)
+    m.commands.append(
+        c.RequestApproval(
+            n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
+            _timeout(given), quorum, truthy(given.get("four_eyes", True)), given.get("escalate"),
+        )
+    )  # fmt: skip
+    return {"op": "approval", "n": n, "name": given["role"]}
+
+
+_STARTERS: dict[str, Callable[..., Plan]] = {
+    "task": _start_task, "workflow": _start_workflow, "sleep": _sleep, "sleep_until": _sleep_until, "signal": _signal, "event": _event,
+    "approval": _approval,
+}  # fmt: skip
+
+
+def start_group(m: Machine, mode: str, n: int, items: list[Plan], keys: list[str] | None, options: Any) -> Plan:
+    """The plan of a group whose items were started just now; those over its `concurrency` are held back."""
+    given = _options(mode, options)
+    if mode == "race" and not items:
+        raise Fault("InvalidArgument", "a race of nothing never ends")
+    plan: Plan = {"op": mode, "n": n, **compressed(items)}
+    if keys is not None:
+        plan["keys"] = keys
+    for flag in ("settle", "keep"):
+        if truthy(given.get(flag)):
+            plan[flag] = True
+    if given.get("need") is not None:
+        if plan.get("settle"):
+            raise Fault("InvalidArgument", "`need` and `settle` exclude each other: with `need`, failures are left out")
+        plan["need"] = _count("need", given["need"], 1)
+    if given.get("concurrency") is not None:
+        limit, started = _count("concurrency", given["concurrency"], 1), fresh(plan)
+        if limit < len(started):
+            _hold(m, [items[i] for i in started[limit:]])
+            plan["concurrency"] = plan["released"] = limit
+    return plan
+
+
+def check_fan_out(m: Machine, count: int) -> None:
+    if count > m.limits.fan_out:
+        raise LimitFault(f"{count:,} operations at once; the limit is {m.limits.fan_out:,}")
+
+
+def _hold(m: Machine, items: list[Plan]) -> None:
+    held = {n for item in items for n in numbers(item)}
+    for i in range(m.mark, len(m.commands)):
+        if getattr(m.commands[i], "n", None) in held:
+            m.commands[i] = m.commands[i].replace(held=True)
+
+
+def _options(op: str, value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Fault("InvalidArgument", f"the options of `{op}` are an object, not {kind(value)}")
+    known = (GROUPS.get(op) or OPERATIONS[op]).options
+    for name in value:
+        if name not in known:
+            raise Fault("InvalidArgument", f"`{op}` has no option `{name}`; it knows {', '.join(sorted(known))}")
+    return value
+
+
+def _name(op: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise Fault("InvalidArgument", f"`{op}` needs a name, not {kind(value) if value != '' else 'an empty text'}")
+    return value
+
+
+def _text(option: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise Fault("InvalidArgument", f"`{option}` is text, not {kind(value) if value != '' else 'an empty one'}")
+    return value
+
+
+def _payload(m: Machine, value: Any, what: str) -> Any:
+    m.charge(weigh(value, m.limits.payload_bytes, what, m.limits.depth) // 16)
+    return value
+
+
+def _duration(what: str, value: Any) -> float:
+    try:
+        return duration_s(value)
+    except ValueError as problem:
+        raise Fault("InvalidArgument", f"`{what}`: {problem}") from None
+
+
+def _timeout(options: dict[str, Any]) -> float | None:
+    value = options.get("timeout")
+    return None if value is None else _duration("timeout", value)
+
+
+def _task_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    chosen = _common_options(m, given)
+    if given.get("retries") is not None:
+        chosen["retries"] = _count("retries", given["retries"])
+    if given.get("backoff") is not None:
+        chosen["backoff"] = _backoff(given["backoff"])
+    return chosen
+
+
+def _child_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    chosen = _common_options(m, given)
+    for name in ("id", "version"):
+        if given.get(name) is not None:
+            chosen[name] = _text(name, given[name])
+    return chosen
+
+
+def _common_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    if given.get("timeout") is not None:
+        chosen["timeout_s"] = _duration("timeout", given["timeout"])
+    if given.get("queue") is not None:
+        chosen["queue"] = _text("queue", given["queue"])
+    if given.get("priority") is not None:
+        chosen["priority"] = _count("priority", given["priority"], least=-32768, most=32767)
+    if given.get("key") is not None:
+        chosen["key"] = as_text(given["key"], m.limits)
+    return chosen
+
+
+def _count(what: str, value: Any, least: int = 0, most: int = 1_000_000) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Fault("InvalidArgument", f"`{what}` is a whole number from {least:,} to {most:,}")
+    return value
+
+
+def _backoff(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {"initial_s": _duration("backoff", value)}
+    unknown = value.keys() - {"initial", "factor", "max", "jitter"}
+    if unknown:
+        raise Fault("InvalidArgument", f"`backoff` knows initial, factor, max and jitter, not {sorted(unknown)[0]}")
+    chosen: dict[str, Any] = {f"{name}_s": _duration(f"backoff.{name}", value[name]) for name in ("initial", "max") if name in value}
+    if "factor" in value:
+        if not isinstance(value["factor"], int | float) or not 1 <= value["factor"] <= 100:
+            raise Fault("InvalidArgument", "`backoff.factor` is a number from 1 to 100")
+        chosen["factor"] = value["factor"]
+    if "jitter" in value:
+        chosen["jitter"] = truthy(value["jitter"])
+    return chosen
+
+
+def _with_settle(plan: Plan, options: dict[str, Any]) -> Plan:
+    return {**plan, "settle": True} if truthy(options.get("settle")) else plan
+
+
+def _with_default(plan: Plan, options: dict[str, Any]) -> Plan:
+    return {**plan, "default": options["default"]} if "default" in options else plan
+
+
+def emit(m: Machine, kind_of: str, args: list[Any]) -> None:
+    """Asks for something that nobody waits for."""
+    m.charge(COMMAND_WORK)
+    command = _EMITTERS[kind_of](m, *args)
+    if command is not None:
+        m.commands.append(command)
+
+
+def _publish(m: Machine, type: Any, data: Any = None) -> c.Command:
+    return c.Publish(_name("publish", type), _payload(m, data, "the data of an event"))
+
+
+def _send(m: Machine, execution: Any, name: Any, payload: Any = None) -> c.Command:
+    return c.Send(_name("send", execution), _name("send", name), _payload(m, payload, "the payload of a signal"))
+
+
+def _log(m: Machine, message: Any, fields: Any = None) -> c.Command:
+    if fields is not None and type(fields) is not dict:
+        raise Fault("TypeMismatch", f"the fields of `log` are an object, not {kind(fields)}")
+    return c.Log(_message(m, message), _payload(m, fields or {}, "the fields of a log line"))
+
+
+def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
+    if not is_number(fraction) or not 0 <= fraction <= 1:
+        raise Fault("InvalidArgument", "`progress` takes a number from 0 to 1")
+    return c.Progress(float(fraction), _message(m, message))
+
+
+def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
+    if type(value) in (list, dict):
+        raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
+    return c.SetAttribute(_name("set_attribute", name), _payload(m, value, "an attribute"))
+
+
+def _cancel(m: Machine, id: Any) -> None:
+    close(m, {**plan_of_child(m, id), "keep": False})
+
+
+def _message(m: Machine, value: Any) -> str:
+    text = as_text(value, m.limits)
+    m.charge(len(text) // 16)
+    return text
+
+
+_EMITTERS: dict[str, Callable[..., Any]] = {
+    "publish": _publish, "send": _send, "log": _log, "progress": _progress, "set_attribute": _set_attribute, "cancel": _cancel,
+}  # fmt: skip
