@@ -229,7 +229,7 @@ def member(target: Any, name: str, optional: bool = False) -> Any:
         raise Fault("MissingProperty", f"there is no property `{name}`{_did_you_mean(name, target)}")
     if optional and target is None:
         return None
-    hint = "; `?.` gives null instead" if target is None else ""
+    hint = "; `?.` gives null instead" if target is None else "; write len(x)" if name in ("length", "size") else ""
     raise Fault("MissingProperty", f"{kind(target)} has no property `{name}`{hint}")
 
 

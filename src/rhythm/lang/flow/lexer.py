@@ -7,6 +7,7 @@ A template comes out flat: `template`, then `part` texts and the tokens of each 
 from __future__ import annotations
 
 import re
+from typing import NoReturn
 
 from rhythm.lang.flow.elsewhere import TEXT_PREFIXES
 from rhythm.lang.flow.problems import Problems, TooManyProblems
@@ -43,22 +44,21 @@ class Lexer:
     def run(self) -> list[Token]:
         """All tokens, the last one of kind `end`. `TooManyProblems` if it is nested too deep to read on."""
         self._check_bidi()
-        while self.at < len(self.text) and len(self.open) <= self.limits.nesting:
+        while self.at < len(self.text) and len(self.open) <= self.limits.nesting and len(self.tokens) <= self.limits.tokens:
             self._step()
+        if len(self.tokens) > self.limits.tokens:
+            self._stop(f"more than {self.limits.tokens:,} words and signs", self.tokens[-1].start, "split it into several files")
         if len(self.open) > self.limits.nesting:
-            _, start = self.open[-1]
-            self.problems.report(
-                "F006",
-                f"nested more than {self.limits.nesting} deep",
-                start,
-                start + 1,
-                help="name the inner parts with `let`, or move the inner blocks to a child workflow or a branch",
-            )
-            raise TooManyProblems  # what was not read would only be reported as missing
+            rewrite = "name the inner parts with `let`, or move the inner blocks to a child workflow or a branch"
+            self._stop(f"nested more than {self.limits.nesting} deep", self.open[-1][1], rewrite)
         if self.open and self.open[-1][0] == "`":  # opened by the last character
             self._template_part()
         self._add("end", None, len(self.text), len(self.text))
         return self.tokens
+
+    def _stop(self, message: str, start: int, help: str) -> NoReturn:
+        self.problems.report("F006", message, start, start + 1, help=help)
+        raise TooManyProblems  # what was not read would only be reported as missing
 
     def _step(self) -> None:
         if self.open and self.open[-1][0] == "`":

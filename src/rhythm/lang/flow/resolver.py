@@ -86,7 +86,11 @@ class Resolver:
         self.ended: dict[str, Variable] = {}
         self.read: set[str] = set()
         self.leaving: set[int] = set()  # blocks, by identity, whose end is never reached
+        self.comprehension: nodes.Comprehension | None = None  # whose element or condition is being checked
+        self.depends = False  # inside an operand that is not always computed
         self.loops = 0
+        self.finallys = 0  # that a way out of here has to pass
+        self.exits = 0
         self.branches = 0
         self.racing = False  # inside race or any, where another item can end the wait
         self.telling = False  # inside a command, where an id may be part of what is told
@@ -295,13 +299,26 @@ class Resolver:
         self._block(body, names)
         self.loops -= 1
 
+    def _count_exit(self, node: Node, finallys: int) -> None:
+        """Each way out of a `finally` is code of its own, so their number is limited."""
+        self.exits += finallys
+        if self.exits > self.limits.exits >= self.exits - finallys:
+            self._report(
+                "F006",
+                f"more than {self.limits.exits:,} ways out through `finally`",
+                node,
+                help="move the inner blocks to a child workflow",
+            )
+
     def _jump(self, node: Node) -> None:
+        self._count_exit(node, self.finallys)
         if not self.loops:
             word = "break" if isinstance(node, nodes.Break) else "continue"
             ends = "`return` ends the branch, which is no part of the loop around it" if self.branches else "`return` ends the workflow"
             self._report("F028", f"`{word}` outside a loop", node, help=f"it belongs in for (…) {{ … }} or while (…) {{ … }}; {ends}")
 
     def _return(self, node: nodes.Return) -> None:
+        self._count_exit(node, self.finallys)
         if node.value is not None:
             self._value(node.value, "return")
             self._result(node.value)
@@ -314,9 +331,11 @@ class Resolver:
             )
 
     def _try(self, node: nodes.Try) -> None:
+        self.finallys += node.cleanup is not None
         self._block(node.body)
         if node.handler:
             self._block(node.handler, (node.error,) if node.error else ())
+        self.finallys -= node.cleanup is not None
         if node.cleanup:
             self._block(node.cleanup)
 
@@ -412,11 +431,11 @@ class Resolver:
             self._advise_timeout(node)
 
     def _branch(self, node: nodes.BranchBlock) -> None:
-        loops, self.loops = self.loops, 0
+        outside, self.loops, self.finallys = (self.loops, self.finallys), 0, 0
         self.branches += 1
         self._block(node.body)
         self.branches -= 1
-        self.loops = loops
+        self.loops, self.finallys = outside
 
     def _group(self, node: nodes.Call) -> None:
         signature = GROUPS[node.name]
@@ -766,7 +785,9 @@ class Resolver:
                 seen.setdefault(entry.key, entry)
 
     def _comprehension(self, node: nodes.Comprehension, inside: str) -> None:
+        before, self.comprehension = self.comprehension, node
         self._each(node, lambda element: self._expression(element, "a comprehension"))
+        self.comprehension = before
 
     def _each(self, node: nodes.Comprehension, check: Callable[[Node], None]) -> None:
         self._expression(node.source, "a comprehension")
@@ -786,22 +807,25 @@ class Resolver:
 
     def _binary(self, node: nodes.Binary | nodes.Logic, inside: str) -> None:
         self._expression(node.left, "an expression")
-        self._expression(node.right, "an expression")
+        self._expression_if(node.right, isinstance(node, nodes.Logic))
         for operand in () if self.telling and node.op == "+" else _needed(node):
             self._result(operand)
 
     def _conditional(self, node: nodes.Conditional, inside: str) -> None:
-        for part in (node.condition, node.yes, node.no):
-            self._expression(part, "an expression")
+        self._expression(node.condition, "an expression")
+        self._expression_if(node.yes, True)
+        self._expression_if(node.no, True)
         self._result(node.condition)
+
+    def _expression_if(self, node: Node, depends: bool) -> None:
+        """An operand that is not always computed: an await in it must not be moved to where it always would be."""
+        before, self.depends = self.depends, self.depends or depends
+        self._expression(node, "an expression")
+        self.depends = before
 
     def _member(self, node: nodes.Member, inside: str) -> None:
         self._expression(node.target, "an expression")
         self._result(node.target)
-        if node.name == "length" and not node.optional:
-            self.problems.report(
-                "F011", "values have no `.length`", node.name_start, node.end, help=f"write len({self._text(node.target)})"
-            )
 
     def _index(self, node: nodes.Index, inside: str) -> None:
         self._expression(node.target, "an expression")
@@ -901,11 +925,25 @@ class Resolver:
 
     def _hoisted(self, node: Node, line: str, name: str) -> tuple[str, ...]:
         """How to write what awaits inside an expression: the await on a line of its own, which in the head of a loop is inside it."""
+        if self.comprehension is not None:
+            return self._gathered(node, self.comprehension)
+        if self.depends:
+            return (
+                "await it in an `if` of its own, so that it runs only when it should:",
+                f"let {name} = null",
+                f"if (…) {{ {line.removeprefix('let ')} }}",
+            )
         if self.repeated is None:
             return "await it first, on a line of its own:", line, self._rewritten(node, name)
         text = self.source.text
         condition = " ".join(f"{text[self.repeated.start : node.start]}{name}{text[node.end : self.repeated.end]}".split())
         return "await it in the loop:", "while (true) {", f"  {line}", f"  if (!({condition})) {{ break }}", "  …"
+
+    def _gathered(self, node: Node, around: nodes.Comprehension) -> tuple[str, ...]:
+        """What awaits in a comprehension is started for every element, and awaited together."""
+        operation = node.value if isinstance(node, nodes.Await) else node
+        rest = " ".join(self.source.text[around.element.end : around.end].split())
+        return "start them all and wait for all of them:", f"let results = await all([{self._text(operation)} {rest})"
 
     def _rewritten(self, node: Node, name: str) -> str:
         """The line of the node with the name in its place."""
