@@ -12,7 +12,7 @@ class Limits(Record):
     """What one workflow may use. Pass another instance to `compile` or `advance` to change it."""
 
     source_bytes: int = 256 * 1024
-    tokens: int = 65_536  # words, numbers and signs of a source: they, not the bytes, are what compiling costs
+    tokens: int = 50_000  # words, numbers and signs of a source: they, not the bytes, are what compiling costs
     exits: int = 10_000  # `return`, `break` and `continue`, each counted once for every `finally` that it has to pass
     nesting: int = 64  # of blocks, brackets and templates in a source
     identifier_bytes: int = 255

@@ -18,12 +18,12 @@ __all__ = ["patience"]  # the fixture
 
 NAMES = ["".join(Random(i).choices("abcdefgh", k=76)) for i in range(580)]
 SLOW = {
-    "finallys in a loop": "let x = 1\nwhile (x) { try {\n" + "try{log(x)}finally{log(1/x)}\n" * 3000 + "} catch (e) { log(e) } }",
-    "finallys of awaits in a loop": "while (1) { try {\n" + "try{await sleep(1)}finally{await sleep(2)}\n" * 3400 + "} catch (e) {} }",
+    "finallys in a loop": "let x = 1\nwhile (x) { try {\n" + "try{log(x)}finally{log(1/x)}\n" * 2400 + "} catch (e) { log(e) } }",
+    "finallys of awaits in a loop": "while (1) { try {\n" + "try{await sleep(1)}finally{await sleep(2)}\n" * 2800 + "} catch (e) {} }",
     "many alike names": "".join(f"let {name} = 1\n" for name in NAMES[:480]) + "".join(f"log({name})\n" for name in NAMES[480:]),
-    "branches": "let x = 1\n" + "await all([branch{await all([branch{return x}])}])\n" * 2900,
-    "deep tries": "let x = 1\n" + "try{" * 60 + "log(x)\n" * 15_000 + "}catch(e){log(1)}" * 60,
-    "deep in finallys": "let x = 1\n" + "try{}finally{" * 60 + "log(x)\n" * 15_000 + "}" * 60,
+    "branches": "let x = 1\n" + "await all([branch{await all([branch{return x}])}])\n" * 2200,
+    "deep tries": "let x = 1\n" + "try{" * 60 + "log(x)\n" * 12_000 + "}catch(e){log(1)}" * 60,
+    "deep in finallys": "let x = 1\n" + "try{}finally{" * 60 + "log(x)\n" * 12_000 + "}" * 60,
 }
 
 

@@ -137,7 +137,7 @@ NASTY = {
     "groups in groups": fill("all([", "await "), "functions": fill("function f(){}\n"), "methods": fill("x.map()\n", "x=1\n"),
     "more than fits": "x" * SIZE * 4,
 }  # fmt: skip
-SLOWEST_S = 10.0  # of the processor, where `loop()` takes LOOP_S; the densest take one to three. A quadratic pass takes minutes
+SLOWEST_S = 2.0  # of the processor, where `loop()` takes LOOP_S; the slowest take half of it. A quadratic pass takes minutes
 LOOP_S = 0.06
 
 
@@ -166,7 +166,7 @@ def test_the_largest_and_nastiest_texts_give_diagnostics_soon(name: str, patienc
     densest = NASTY[name][: DEFAULT_LIMITS.tokens]  # a token has a character at least: so much is always read to its end
     assert seconds(lambda: check(NASTY[name])) < patience
     assert seconds(lambda: check(densest)) < patience
-    assert seconds(lambda: formatted(NASTY[name][: SIZE // 4])) < patience / 4
+    assert seconds(lambda: formatted(NASTY[name][: SIZE // 4])) < patience
 
 
 @pytest.mark.parametrize("name", ["problems", "unknown functions"])
