@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "rhythm"
-FOUNDATION = {"record", "limits", "errors", "durations"}
+FOUNDATION = {"record", "limits", "errors", "durations", "ids"}
 MAY_IMPORT = {  # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
     "ir": set(),
     "lang": {"ir"},
     "vm": {"ir"},
-    "engine": {"ir", "vm", "lang"},
-    "worker": {"ir", "vm", "lang", "engine"},
-    "cli": {"ir", "vm", "lang", "engine", "worker"},
+    "store": set(),
+    "engine": {"ir", "vm", "store"},
+    "worker": {"ir", "vm", "lang", "engine", "store"},
+    "cli": {"ir", "vm", "lang", "engine", "worker", "store"},
 }
 IMPURE = {
     "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "selectors", "signal", "socket",

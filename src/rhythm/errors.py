@@ -5,6 +5,9 @@
     ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
     ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
     ├── RetryLater         raised by a task: try again after this long, without counting as a failure
+    ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
+    ├── UnknownWorkflow    a caller: no workflow of this name is registered
+    ├── StoreError         an operator: the database cannot be used; the message says what to do
     └── DuplicateTask      a developer: two handlers of one name
 
 What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an exception here.
@@ -34,6 +37,18 @@ class FlowError(RhythmError):
 
 class InvalidProgram(RhythmError):
     """A stored program or snapshot is damaged, or was written by a newer version of Rhythm."""
+
+
+class InvalidPayload(RhythmError):
+    """A value cannot be stored."""
+
+
+class UnknownWorkflow(RhythmError):
+    """No workflow of this name is registered."""
+
+
+class StoreError(RhythmError):
+    """The database cannot be opened, or is not what this version of Rhythm needs."""
 
 
 class DuplicateTask(RhythmError):

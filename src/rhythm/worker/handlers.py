@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rhythm.durations import duration_s
 from rhythm.errors import DuplicateTask
-from rhythm.lang.flow.resolver import TaskShape, json_type
+from rhythm.lang.flow.rules.known import TaskShape, json_type
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,0 +1,277 @@
+"""Between a loaded workflow and its committed turn: plain functions over values.
+
+`inputs_of` makes the interpreter's inputs from rows, `plan` makes rows from what the interpreter answered. Nothing here does
+I/O; the worker loads, calls these and commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rhythm.engine.payload import dump_trusted, load
+from rhythm.ids import child_id
+from rhythm.ir.program import Program
+from rhythm.record import Record
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    SUSPENDED,
+    TASK,
+    WORKFLOW,
+    ChildOutcome,
+    Done,
+    Loaded,
+    Mail,
+    Needed,
+    NewExecution,
+    NewSignal,
+    NewTimer,
+    TurnCommit,
+)
+from rhythm.vm import commands as c
+from rhythm.vm.builtins import parse_time, show_time
+from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
+from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
+from rhythm.vm.plans import Plan, items_of, numbers
+from rhythm.vm.snapshot import Snapshot, encode_snapshot
+
+DEFAULT_QUEUE = "default"
+EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
+
+Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named
+
+
+# from rows to the interpreter's inputs
+
+
+def needed(id: str, snapshot: Snapshot) -> Needed:
+    """What must be read to know whether the workflow can go on: what it awaits, and what groups in the background hold back."""
+    plan = snapshot.awaiting
+    behind = [n for kept in snapshot.locals.get(STARTED, {}).values() if "concurrency" in kept for n in numbers(kept)]
+    if plan is None:
+        return Needed(id, tuple(behind))
+    whole = plan["op"] == "all" and "first" in plan and not plan.get("need") and not plan.get("concurrency") and not behind
+    return Needed(id, (*numbers(plan), *behind), whole, fails=not plan.get("settle"))
+
+
+def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail], seed: str, now_us: int) -> Inputs:
+    """Everything a turn of the workflow may know."""
+    ops = dict(_operations(snapshot.awaiting))
+    return Inputs(
+        now=moment(now_us),
+        seed=seed,
+        inputs=load(loaded.inputs),
+        ctx={
+            "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
+            "parent_id": loaded.parent_id,
+        },
+        outcomes={outcome.n: outcome_of(loaded.id, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
+        signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
+        cancel=loaded.cancel_requested,
+    )  # fmt: skip
+
+
+def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
+    """How a child has ended, as its parent sees it."""
+    ended_at = row.ended_at / 1e6
+    if row.status == CANCELLED:
+        return Outcome("cancelled", None, ended_at)
+    if row.type is None:
+        return _timer_outcome(operation, ended_at)
+    value = load(row.value)
+    if row.status == COMPLETED:
+        return Outcome("completed", value, ended_at)
+    if row.type == WORKFLOW:
+        message = f"`{row.name}` failed: {value['message']}"
+        value = {"code": "ChildFailed", "message": message, "data": {"id": child_id(parent_id, row.n), "error": value}}
+    return Outcome("failed", value, ended_at)
+
+
+def _timer_outcome(operation: str, ended_at: float) -> Outcome:
+    """A timer is a sleep, or the deadline of a wait."""
+    if operation == "event":
+        return Outcome("failed", {"code": "Timeout", "message": "no event came in time", "data": None}, ended_at)
+    return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
+
+
+def _operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
+    """The operation behind each number of a plan."""
+    if plan is not None and ("items" in plan or "first" in plan):
+        for item in items_of(plan):
+            yield from _operations(item)
+    elif plan is not None:
+        yield plan["n"], plan["op"]
+
+
+def moment(us: int) -> str:
+    return show_time(datetime.fromtimestamp(us / 1e6, UTC))
+
+
+# from the interpreter's answer to rows
+
+
+class Step(Record):
+    """A turn ready to commit, and what its workflow is then."""
+
+    commit: TurnCommit
+    snapshot: Snapshot
+    owned: Mapping[int, c.StartTask] = {}  # tasks that its holder runs itself
+    look_again: bool = False  # what it awaits may have ended before this turn: load once more before parking
+
+
+class Planner:
+    """Turns the interpreter's answers into commits for the workflows of one worker."""
+
+    def __init__(
+        self, worker: str, programs: Programs, runs_here: Callable[[c.StartTask], bool], attempts: Callable[[c.StartTask], int]
+    ) -> None:
+        self.worker, self.programs, self.runs_here, self.attempts = worker, programs, runs_here, attempts
+
+    def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
+             owned: Mapping[int, c.StartTask]) -> Step:  # fmt: skip
+        """The commit for a turn that began at `before`, with the ends of the owned tasks that led to it."""
+        rows = _Rows(self, loaded, program, owned)
+        for command in turn.commands:
+            rows.add(command)
+        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn")
+        if isinstance(turn, Completed):
+            return Step(
+                rows.on(base, done).replace(end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before
+            )
+        if isinstance(turn, Failed):
+            status, cause = (CANCELLED, "cancelled") if turn.cancelled else (FAILED, "failed")
+            error = {**turn.error, "at": list(program.position(turn.at))}
+            return Step(rows.on(base, done).replace(end="finish", status=status, value=dump_trusted(error), cause=cause), before)
+        assert isinstance(turn, Suspended | Continue)
+        own = rows.own(turn.snapshot.awaiting)
+        again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
+        commit = rows.on(base, done).replace(
+            end="own" if own or again else "park",
+            snapshot=encode_snapshot(turn.snapshot),
+            statement=turn.snapshot.statement_index,
+            owned=dump_owned(own.values()),
+            awaiting=dump_trusted(turn.snapshot.awaiting),
+            status=SUSPENDED,
+            cause="continue" if isinstance(turn, Continue) else "turn",
+        )
+        return Step(commit, turn.snapshot, own, again)
+
+    def task_row(self, loaded: Loaded, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0) -> NewExecution:
+        """The row of a task that goes to the queue."""
+        options = {name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")}
+        return NewExecution(
+            child_id(loaded.id, command.n), TASK, command.name, command.options.get("queue", loaded.queue), dump_trusted(command.inputs),
+            priority=command.options.get("priority", loaded.priority), parent_id=loaded.id, child_no=command.n, root_id=loaded.root_id,
+            max_attempts=self.attempts(command), attempt=attempt, options=dump_trusted(options), delay_s=delay_s, held=command.held,
+        )  # fmt: skip
+
+
+class _Rows:
+    """The rows that the commands of one turn ask for."""
+
+    def __init__(self, planner: Planner, loaded: Loaded, program: Program, owned: Mapping[int, c.StartTask]) -> None:
+        self.planner, self.loaded, self.program = planner, loaded, program
+        self.tasks: dict[int, c.StartTask] = dict(owned)  # those that its holder may still run itself
+        self.starts: list[NewExecution] = []
+        self.refused: list[Done] = []
+        self.timers: list[NewTimer] = []
+        self.consumed: list[str] = []
+        self.cancels: list[tuple[int, int]] = []
+        self.releases: list[tuple[int, int]] = []
+        self.signals: list[NewSignal] = []
+        self.attributes: dict[str, Any] = {}
+
+    def add(self, command: c.Command) -> None:
+        match command:
+            case c.StartTask(n):
+                self.tasks[n] = command
+            case c.StartWorkflow():
+                self._workflow(command)
+            case c.StartBranch(n, branch, locals, held):
+                snapshot = encode_snapshot(Snapshot(self.program.branches[branch], locals))
+                self._child(n, self.program, self.loaded.inputs, {}, held, snapshot)
+            case c.StartTimer(n, delay_s, until, held):
+                at = None if until is None else int(parse_time(until).timestamp() * 1e6)
+                self.timers.append(NewTimer(n, delay_s, at, held))
+            case c.WaitEvent(n, timeout_s=timeout_s, held=held) | c.RequestApproval(n, timeout_s=timeout_s, held=held):
+                if timeout_s is not None:
+                    self.timers.append(NewTimer(n, timeout_s, None, held))
+            case c.Release(first, last):
+                self.releases.append((first, last))
+            case c.Cancel(first, last):
+                self._cancel(first, last)
+            case c.TakeSignal(id):
+                self.consumed.append(id)
+            case c.Send(to, name, payload):
+                id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.signals)}"  # a turn computed twice sends the same signal
+                self.signals.append(NewSignal(id, to, name, dump_trusted(payload)))
+            case c.SetAttribute(name, value):
+                self.attributes[name] = value
+
+    def _workflow(self, command: c.StartWorkflow) -> None:
+        program = self.planner.programs(command.name, command.options.get("version"))
+        if program is None:
+            error = {"code": "ChildFailed", "message": f"there is no workflow `{command.name}`", "data": None}
+            self.refused.append(Done(command.n, command.name, self.loaded.queue, "null", FAILED, dump_trusted(error), 0, 0))
+        else:
+            self._child(command.n, program, dump_trusted(command.inputs), command.options, command.held)
+
+    def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
+        queue = options.get("queue") or program.options.get("queue") or self.loaded.queue
+        timeout_s = options.get("timeout_s") or (None if snapshot else program.options.get("timeout"))
+        self.starts.append(
+            NewExecution(
+                child_id(self.loaded.id, n), WORKFLOW, program.name, queue, inputs, program.version,
+                options.get("priority", self.loaded.priority), self.loaded.id, n, self.loaded.root_id,
+                timeout_s=timeout_s, snapshot=snapshot, held=held,
+            )
+        )  # fmt: skip
+
+    def _cancel(self, first: int, last: int) -> None:
+        """What has no row yet is simply not started; its cancelled row tells whoever asks later."""
+        for n in [n for n in self.tasks if first <= n <= last]:
+            command = self.tasks.pop(n)
+            self.refused.append(Done(n, command.name, self.loaded.queue, dump_trusted(command.inputs), CANCELLED, CANCELLED_ERROR, 0, 0))
+        self.cancels.append((first, last))
+
+    def own(self, plan: Plan | None) -> dict[int, c.StartTask]:
+        """The tasks that the holder runs itself: a lone one or all of `all`, since nothing else can settle those earlier."""
+        alone = plan is not None and (
+            plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
+        )
+        awaited = list(numbers(plan)) if alone and plan is not None else []
+        if not awaited or not all(n in self.tasks and self.planner.runs_here(self.tasks[n]) for n in awaited):
+            return {}
+        return {n: self.tasks.pop(n) for n in awaited}
+
+    def on(self, commit: TurnCommit, done: tuple[Done, ...]) -> TurnCommit:
+        queued = (self.planner.task_row(self.loaded, command) for command in self.tasks.values())
+        return commit.replace(
+            done=(*done, *self.refused),
+            starts=(*queued, *self.starts),
+            timers=tuple(self.timers),
+            consumed=tuple(self.consumed),
+            cancels=tuple(self.cancels),
+            releases=tuple(self.releases),
+            signals=tuple(self.signals),
+            attributes=dump_trusted(self.attributes) if self.attributes else None,
+        )
+
+
+CANCELLED_ERROR = dump_trusted({"code": "Cancelled", "message": "it was cancelled", "data": None})
+
+
+def _awaited(snapshot: Snapshot) -> Iterator[int]:
+    return numbers(snapshot.awaiting) if snapshot.awaiting else iter(())
+
+
+def dump_owned(commands: Iterable[c.StartTask]) -> str:
+    """Tasks without rows, as the context keeps them: whoever takes over runs or queues exactly these."""
+    return dump_trusted([[command.n, command.name, command.inputs, command.options] for command in commands])
+
+
+def load_owned(text: str) -> dict[int, c.StartTask]:
+    return {n: c.StartTask(n, name, inputs, options) for n, name, inputs, options in load(text)}

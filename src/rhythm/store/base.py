@@ -1,0 +1,411 @@
+"""What the engine asks of a database, in its own words: about two dozen set-based transactions.
+
+Every method is one transaction: it happened, or it did not. All values are already JSON text or bytes; a store knows rows,
+not meanings. Times are microseconds since 1970 on the database's clock; what comes in are durations.
+
+The protocol, in short. `ready` holds a row for every workflow that somebody must look at, and for every task that is queued,
+delayed or running. A claim draws a `fence` from one sequence; whoever writes as the holder of a claim names it, and zero rows
+mean that the claim is lost. Whatever a workflow may be waiting for counts up `wakes` of its ready row, or makes the row, in the
+same transaction; parking is the conditional delete of that row. `finish` is the only way to a terminal status, and it wakes
+the parent.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from rhythm.record import Record
+
+WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
+FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
+SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
+
+PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
+TERMINAL = 5  # this status and all above it absorb
+STATUS_NAMES = {
+    PENDING: "pending", SUSPENDED: "suspended", PAUSED: "paused",
+    COMPLETED: "completed", FAILED: "failed", CANCELLED: "cancelled", BLOCKED: "blocked",
+}  # fmt: skip
+
+
+class Definition(Record):
+    """One version of a workflow, as it is stored."""
+
+    name: str
+    version: str
+    language: str
+    source: str
+    program: str
+    file: str = ""
+
+
+class NewExecution(Record):
+    """A workflow or task to start."""
+
+    id: str
+    type: int
+    name: str
+    queue: str
+    inputs: str = "null"
+    version: str = ""  # of the workflow
+    priority: int = 0
+    parent_id: str | None = None
+    child_no: int = 0
+    root_id: str = ""
+    max_attempts: int = 1
+    attempt: int = 0  # attempts already used
+    options: str = "{}"  # retry policy and timeout of a task, as its call gave them
+    timeout_s: float | None = None  # for the whole execution
+    delay_s: float = 0.0
+    key: str | None = None
+    attributes: str = "{}"
+    snapshot: bytes | None = None  # where a branch begins
+    held: bool = False  # make the rows, but let nobody run it before a release
+    retry_of: str | None = None
+
+
+class Started(Record):
+    """What became of a start: a row that was there already is returned, not changed."""
+
+    id: str
+    created: bool
+
+
+class Claim(Record):
+    """Time-limited ownership of a ready row. `wakes` is what its holder has seen before it loads."""
+
+    id: str
+    kind: int
+    queue: str
+    fence: int
+    wakes: int
+    attempt: int
+    crashes: int
+
+
+class Loaded(Record):
+    """A claimed workflow, read after the claim."""
+
+    id: str
+    name: str
+    version: str
+    status: int
+    queue: str
+    priority: int
+    inputs: str
+    parent_id: str | None
+    root_id: str
+    retry_of: str | None
+    created_at: int
+    cancel_requested: bool
+    paused: bool
+    timed_out: bool
+    seq: int
+    fence: int
+    snapshot: bytes | None
+    owned: str  # JSON: the tasks that it awaits and that have no row yet
+    now: int
+
+
+class LoadedTask(Record):
+    """A claimed task, read after the claim."""
+
+    id: str
+    name: str
+    queue: str
+    inputs: str
+    options: str
+    max_attempts: int
+    parent_id: str | None
+    age_us: int
+    cancel_requested: bool
+    timed_out: bool
+    ended: bool
+
+
+class Needed(Record):
+    """What a workflow waits for: children `numbers`. `whole`: nothing follows until all have ended (or, `fails`, one has failed)."""
+
+    id: str
+    numbers: Sequence[int]
+    whole: bool = False
+    fails: bool = False
+
+
+class ChildOutcome(Record):
+    """How a child or timer has ended."""
+
+    n: int
+    status: int
+    value: str  # result or error, JSON
+    ended_at: int
+    type: int | None  # of the execution; None for a timer
+    name: str
+
+
+class Mail(Record):
+    """A signal that has not been consumed."""
+
+    id: str
+    name: str
+    payload: str
+    received_at: int
+
+
+class NewTimer(Record):
+    n: int
+    delay_s: float | None
+    until: int | None = None  # microseconds since 1970
+    held: bool = False
+
+
+class NewSignal(Record):
+    """A signal to send. The id is the sender's: the same one twice is one signal."""
+
+    id: str
+    execution_id: str
+    name: str
+    payload: str
+
+
+class Done(Record):
+    """A task that its workflow's owner has run: the row is born finished."""
+
+    n: int
+    name: str
+    queue: str
+    inputs: str
+    status: int
+    value: str
+    attempt: int
+    took_us: int
+
+
+class TurnCommit(Record):
+    """A turn to commit, and where its workflow goes from there.
+
+    `end`: "own" (its holder goes on), "park" (nothing to do until something wakes it), "yield" (give the claim back), "finish".
+    """
+
+    id: str
+    seq: int
+    fence: int
+    wakes: int
+    end: str
+    worker: str
+    cause: str
+    statement: int = 0
+    snapshot: bytes | None = None  # None: unchanged
+    owned: str = "[]"
+    awaiting: str = "null"
+    status: int = SUSPENDED
+    value: str = "null"  # result or error, when it finishes
+    done: tuple[Done, ...] = ()
+    starts: tuple[NewExecution, ...] = ()
+    timers: tuple[NewTimer, ...] = ()
+    consumed: tuple[str, ...] = ()
+    cancels: tuple[tuple[int, int], ...] = ()
+    releases: tuple[tuple[int, int], ...] = ()
+    signals: tuple[NewSignal, ...] = ()
+    attributes: str | None = None
+    promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
+    claim_ttl_s: float = 0.0
+
+
+class Committed(Record):
+    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished" or "lost"."""
+
+    id: str
+    outcome: str
+    wakes: int = 0
+    promoted: Mapping[int, int] = {}  # number -> fence of its claim
+
+
+class TaskEnd(Record):
+    """The end of an attempt: finished with `status`, or to be tried again after `retry_s`."""
+
+    id: str
+    fence: int
+    status: int
+    value: str
+    retry_s: float | None = None
+    counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
+    worker: str = ""
+
+
+class Execution(Record):
+    """An execution as people see it."""
+
+    id: str
+    type: int
+    name: str
+    version: str
+    queue: str
+    status: str  # with `running` for what is claimed
+    inputs: str
+    result: str | None
+    error: str | None
+    parent_id: str | None
+    root_id: str
+    retry_of: str | None
+    attempt: int
+    max_attempts: int
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+    cancel_requested_at: int | None
+    paused_at: int | None
+    statement: int
+    awaiting: str
+    attributes: str
+
+
+class Transition(Record):
+    """A committed step in the life of an execution."""
+
+    execution_id: str
+    seq: int
+    fence: int
+    worker: str
+    from_status: str
+    to_status: str
+    cause: str
+    statement: int
+    at: int
+    error: str | None = None
+
+
+class Store(ABC):
+    """A database that holds executions."""
+
+    # schema
+
+    @abstractmethod
+    def migrate(self) -> list[str]:
+        """Brings the schema up to date; the names of the migrations that ran. Safe when many processes start at once."""
+
+    @abstractmethod
+    def schema_version(self) -> int:
+        """The newest migration that has run; 0 if none has."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # definitions
+
+    @abstractmethod
+    def register(self, definitions: Sequence[Definition]) -> None:
+        """Stores versions that are new, and makes these the current ones of their names: all, or none."""
+
+    @abstractmethod
+    def definition(self, name: str, version: str | None = None) -> Definition | None:
+        """A version of a workflow; the current one if none is named."""
+
+    @abstractmethod
+    def definitions(self) -> list[tuple[Definition, int]]:
+        """The current version of every workflow, and when it was registered."""
+
+    # starting
+
+    @abstractmethod
+    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+        """Starts them, unless their id or (name, key) is there already; in the order given."""
+
+    # claims
+
+    @abstractmethod
+    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        """Takes up to `limit` free rows of these queues, resumes first."""
+
+    @abstractmethod
+    def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
+        """Prolongs claims (id -> fence); the `wakes` of those that are still held."""
+
+    @abstractmethod
+    def release(self, claims: Mapping[str, int]) -> None:
+        """Gives claims back. A task gets its attempt back; it was not begun."""
+
+    @abstractmethod
+    def held_by(self, worker: str) -> dict[str, int]:
+        """The claims of a worker as the database knows them: id -> fence."""
+
+    @abstractmethod
+    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
+        """Takes back claims that have expired or belong to dead workers; those that crashed too often are failed."""
+
+    # turns and tasks
+
+    @abstractmethod
+    def load(self, ids: Sequence[str]) -> list[Loaded]:
+        """The workflows; one that is gone is left out."""
+
+    @abstractmethod
+    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]: ...
+
+    @abstractmethod
+    def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
+        """How the children have ended that are needed; nothing for a workflow that cannot go on yet."""
+
+    @abstractmethod
+    def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
+        """The signals that have not been consumed, in the order of sending."""
+
+    @abstractmethod
+    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
+
+    @abstractmethod
+    def park(self, claims: Sequence[Claim]) -> list[Committed]:
+        """Parks workflows for which there was nothing to do."""
+
+    @abstractmethod
+    def drop(self, claims: Mapping[str, int]) -> None:
+        """Deletes ready rows of workflows that have ended or are gone."""
+
+    @abstractmethod
+    def witness(self, id: str, seq: int) -> int | None:
+        """The fence with which turn `seq` of a workflow was committed; for the holder that got no answer."""
+
+    # from outside
+
+    @abstractmethod
+    def signal(self, signal: NewSignal, limit: int) -> str:
+        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full"."""
+
+    @abstractmethod
+    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        """Asks executions to end. False: it has ended already; one that does not exist is left out."""
+
+    @abstractmethod
+    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
+        """Sets or clears the pause. False: it has ended; None: it does not exist."""
+
+    # services
+
+    @abstractmethod
+    def fire_timers(self, limit: int) -> tuple[int, int | None]:
+        """Fires what is due, frees what was delayed until now, times executions out: how many, and when the next is due."""
+
+    @abstractmethod
+    def sweep(self, limit: int) -> list[str]:
+        """Ends cancelled tasks that nobody holds, and wakes workflows that should not be asleep: what it found."""
+
+    @abstractmethod
+    def prune(self, older_than_s: float, limit: int) -> int:
+        """Deletes root executions that ended so long ago, with everything below them."""
+
+    # reading
+
+    @abstractmethod
+    def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
+
+    @abstractmethod
+    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
+        """Root executions, newest first."""
+
+    @abstractmethod
+    def children(self, id: str) -> list[Execution]: ...
+
+    @abstractmethod
+    def history(self, id: str) -> list[Transition]: ...

@@ -1,0 +1,25 @@
+"""SQL in files: statements by name, each under a line `-- name: what_it_does`."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def statements(package: str, file: str) -> dict[str, str]:
+    """The statements of a file by their names."""
+    parts = _NAME.split(_read(package, file))[1:]
+    return {name: text.strip().removesuffix(";") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def migrations(package: str) -> list[tuple[int, str, str]]:
+    """The migrations of a package in order: number, name, text."""
+    folder = resources.files(package) / "migrations"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [(int(name[:4]), name.removesuffix(".sql"), (folder / name).read_text("utf-8")) for name in names]
+
+
+def _read(package: str, file: str) -> str:
+    return (resources.files(package) / file).read_text("utf-8")

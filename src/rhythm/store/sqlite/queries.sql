@@ -1,0 +1,243 @@
+-- name: next_fence
+UPDATE fences SET n = n + 1 RETURNING n
+
+-- name: fences_up
+-- A whole batch of claims draws its fences at once.
+UPDATE fences SET n = n + ? RETURNING n
+
+-- name: register_definition
+INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
+VALUES (:name, :version, :language, :source, :program, :file, now_us(),
+        (SELECT coalesce(max(registration), 0) + 1 FROM workflow_definitions WHERE name = :name))
+ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
+WHERE registration <> (SELECT max(registration) FROM workflow_definitions WHERE name = excluded.name)
+
+-- name: definition_current
+SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = ? ORDER BY registration DESC LIMIT 1
+
+-- name: definition_version
+SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = ? AND version = ?
+
+-- name: definitions
+SELECT name, version, language, source, program, file, registered_at FROM workflow_definitions d
+WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name) ORDER BY name
+
+-- name: insert_execution
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, key, options, attributes, inputs, created_at, timeout_at)
+VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
+        :held, :key, :options, :attributes, :inputs, :now, :now + :timeout_us)
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: existing_execution
+SELECT id FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+
+-- name: insert_context
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+VALUES (?, 0, 0, 1, 0, ?, '[]', 'null', ?)
+
+-- name: insert_ready
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: insert_claimed
+INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt) VALUES (?, 1, ?, ?, ?, 1, ?, ?, ?, ?)
+
+-- name: wake
+-- A free row needs no count: whoever claims it will load later.
+INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES (?, 0, 'system', ?, ?, 0)
+ON CONFLICT (id) DO UPDATE SET wakes = wakes + 1 WHERE state <> 0
+
+-- name: free_rows
+SELECT id FROM ready WHERE queue = ? AND state = 0 ORDER BY priority DESC, order_key, id LIMIT ?
+
+-- name: claim_row
+UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
+RETURNING id, kind, queue, fence, wakes, attempt, crashes
+
+-- name: extend
+UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
+
+-- name: release
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1) WHERE id = ? AND fence = ?
+
+-- name: held_by
+SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
+
+-- name: expired
+SELECT id, kind, fence, attempt, claimed_by FROM ready WHERE state = 1 AND (claim_expires_at < ? OR claimed_by IN (SELECT value FROM json_each(?))) LIMIT ?
+
+-- name: rescue_workflow
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
+  crashes = CASE WHEN crash_seq = :seq THEN crashes + 1 ELSE 1 END, crash_seq = :seq
+WHERE id = :id AND fence = :fence RETURNING crashes
+
+-- name: rescue_task
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ? AND fence = ?
+
+-- name: raise_context_fence
+UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING seq
+
+-- name: load
+SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, coalesce(e.timeout_at <= now_us(), 0), c.seq, c.fence, c.snapshot, c.owned, now_us()
+FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: load_tasks
+SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
+  e.cancel_requested_at IS NOT NULL, coalesce(e.timeout_at <= now_us(), 0), e.finished_at IS NOT NULL
+FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
+
+-- name: unfinished_child
+SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
+
+-- name: failed_child
+SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7) LIMIT 1
+
+-- name: ended_children
+SELECT e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
+FROM json_each(:ids) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
+
+-- name: ended_timers
+SELECT t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+FROM json_each(:numbers) w CROSS JOIN timer_tasks t ON t.execution_id = :id AND t.n = w.value
+WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+
+-- name: mail
+SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
+FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
+
+-- name: advance_context
+-- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
+UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = :owned, awaiting = :awaiting,
+  snapshot = coalesce(:snapshot, snapshot), updated_at = :now
+WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+
+-- name: ready_of
+SELECT fence, wakes FROM ready WHERE id = ?
+
+-- name: delete_parked
+DELETE FROM ready WHERE id = ? AND fence = ? AND wakes = ?
+
+-- name: delete_held
+DELETE FROM ready WHERE id = ? AND fence = ?
+
+-- name: delete_ready
+DELETE FROM ready WHERE id = ?
+
+-- name: suspend_execution
+UPDATE executions SET status = :status, started_at = coalesce(started_at, :now), fence = :fence, worker = :worker,
+  attributes = coalesce(:attributes, attributes) WHERE id = :id
+
+-- name: status_of
+SELECT status, cancel_requested_at, parent_id, priority, type FROM executions WHERE id = ?
+
+-- name: finish
+-- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
+UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
+  worker = coalesce(:worker, worker), started_at = coalesce(started_at, :now), attempt = max(attempt, :attempt), held = 0
+WHERE id = :id AND status < 5 RETURNING parent_id, type
+
+-- name: insert_done
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
+                        options, attributes, inputs, result, error, created_at, started_at, finished_at)
+VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
+        '{}', '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
+
+-- name: root_of
+SELECT root_id FROM executions WHERE id = ?
+
+-- name: insert_timer
+INSERT INTO timer_tasks (execution_id, n, delay_us, fire_at) VALUES (?, ?, ?, ?)
+
+-- name: delete_timers
+DELETE FROM timer_tasks WHERE execution_id = ?
+
+-- name: cancel_timers
+UPDATE timer_tasks SET cancelled_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND fired_at IS NULL AND cancelled_at IS NULL
+
+-- name: release_timers
+UPDATE timer_tasks SET fire_at = :now + delay_us WHERE execution_id = :id AND n BETWEEN :first AND :last AND fire_at IS NULL AND cancelled_at IS NULL
+
+-- name: flag_children
+UPDATE executions SET cancel_requested_at = :now WHERE parent_id = :id AND child_no BETWEEN :first AND :last
+  AND finished_at IS NULL AND cancel_requested_at IS NULL RETURNING id, type
+
+-- name: release_children
+UPDATE executions SET held = 0 WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND held = 1
+RETURNING id, type, queue, priority, attempt
+
+-- name: consume_signal
+UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? AND consumed_seq IS NULL
+
+-- name: insert_history
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: delay_task
+UPDATE ready SET state = 2, due_at = :due_at, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - :back
+WHERE id = :id AND fence = :fence
+
+-- name: note_attempt
+UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, :now), worker = :worker WHERE id = :id
+
+-- name: attempt_of
+SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
+
+-- name: witness
+SELECT fence FROM history WHERE execution_id = ? AND seq = ?
+
+-- name: unconsumed
+SELECT count(*) FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL
+
+-- name: insert_signal
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
+VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signals WHERE execution_id = :execution_id), :name, :payload, :now)
+ON CONFLICT (id) DO NOTHING
+
+-- name: flag_cancel
+UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE id = ? AND status < 5
+
+-- name: free_delayed
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
+
+-- name: set_pause
+UPDATE executions SET paused_at = :paused_at, paused_reason = :reason, paused_by = :by WHERE id = :id AND status < 5
+
+-- name: due_timers
+SELECT execution_id, n FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
+
+-- name: fire_timer
+UPDATE timer_tasks SET fired_at = ? WHERE execution_id = ? AND n = ? AND fired_at IS NULL
+
+-- name: due_ready
+SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
+
+-- name: due_timeouts
+SELECT id, type, priority FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND finished_at IS NULL LIMIT ?
+
+-- name: clear_timeout
+UPDATE executions SET timeout_at = NULL WHERE id = ?
+
+-- name: next_due
+SELECT min(at) FROM (
+  SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
+  UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND finished_at IS NULL)
+
+-- name: cancelled_tasks
+SELECT e.id, e.type FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) LIMIT ?
+
+-- name: execution
+SELECT e.id, e.type, e.name, e.version, e.queue,
+  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+    CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
+      WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
+  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,
+  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0), coalesce(c.awaiting, 'null'), e.attributes
+FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: history
+SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
+
+-- name: old_roots
+SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < ? LIMIT ?

@@ -1,0 +1,565 @@
+"""The store on SQLite. `BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here.
+
+One connection for each store, used by one thread at a time. Commits are synced to disk before they are acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rhythm.errors import StoreError
+from rhythm.ids import child_id
+from rhythm.store import base
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    DELAYED,
+    FAILED,
+    FREE,
+    PENDING,
+    STATUS_NAMES,
+    SYSTEM_QUEUE,
+    TASK,
+    TERMINAL,
+    WORKFLOW,
+    ChildOutcome,
+    Claim,
+    Committed,
+    Definition,
+    Execution,
+    Loaded,
+    LoadedTask,
+    Mail,
+    Needed,
+    NewExecution,
+    NewSignal,
+    Started,
+    TaskEnd,
+    Transition,
+    TurnCommit,
+)  # fmt: skip
+from rhythm.store.sqlfile import migrations, statements
+
+SQL = statements("rhythm.store.sqlite", "queries.sql")
+BUSY_MS = 30_000
+US = 1_000_000
+LAST = 2**62  # a child number beyond all others
+
+Clock = Callable[[], int]
+
+
+def clock_us() -> int:
+    return time.time_ns() // 1000
+
+
+class SqliteStore(base.Store):
+    """Executions in one SQLite file, or in memory (`:memory:`)."""
+
+    def __init__(self, path: str, clock: Clock = clock_us) -> None:
+        if sqlite3.sqlite_version_info < (3, 35):
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
+        self.path, self.clock = path, clock
+        self._lock = threading.RLock()
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256)
+            self._db.create_function("now_us", 0, clock)
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
+                self._db.execute(f"PRAGMA {pragma}").fetchall()
+        except sqlite3.Error as problem:
+            raise StoreError(f"cannot open the SQLite database {path}: {problem}") from problem
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Everything inside is committed together, or nothing is."""
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _all(self, name: str, *args: Any) -> list[Any]:
+        with self._lock:
+            return self._db.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+
+    def _one(self, name: str, *args: Any) -> Any:
+        rows = self._all(name, *args)
+        return rows[0] if rows else None
+
+    def _count(self, name: str, *args: Any) -> int:
+        return self._db.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).rowcount
+
+    # schema
+
+    def migrate(self) -> list[str]:
+        ran = []
+        for number, name, text in migrations("rhythm.store.sqlite"):
+            with self._transaction():  # the lock is taken first, so of many processes one migrates and the others find it done
+                if self.schema_version() < number:
+                    for statement in text.split(";\n"):
+                        self._db.execute(statement)
+                    self._db.execute("INSERT INTO schema_version (version, name, at) VALUES (?, ?, now_us())", (number, name))
+                    ran.append(name)
+        return ran
+
+    def schema_version(self) -> int:
+        with self._lock:
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL)"
+            )
+            return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+
+    # definitions
+
+    def register(self, definitions: Sequence[Definition]) -> None:
+        with self._transaction():
+            for definition in definitions:
+                self._all("register_definition", dict(definition.__dict__, file=definition.file))
+
+    def definition(self, name: str, version: str | None = None) -> Definition | None:
+        row = self._one("definition_version", name, version) if version else self._one("definition_current", name)
+        return Definition(*row) if row else None
+
+    def definitions(self) -> list[tuple[Definition, int]]:
+        return [(Definition(*row[:-1]), row[-1]) for row in self._all("definitions")]
+
+    # starting
+
+    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+        with self._transaction():
+            now = self.clock()
+            return [self._start(execution, now) for execution in executions]
+
+    def _start(self, new: NewExecution, now: int) -> Started:
+        row = dict(
+            id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
+            child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
+            held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
+            timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+        )  # fmt: skip
+        if not self._one("insert_execution", row):
+            return Started(self._one("existing_execution", row)[0], created=False)
+        if new.type == WORKFLOW:
+            self._all("insert_context", new.id, new.snapshot, now)
+        if not new.held:
+            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s)
+        return Started(new.id, created=True)
+
+    def _make_ready(self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0) -> None:
+        state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
+        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt)
+
+    def _wake(self, id: str, now: int) -> None:
+        self._all("wake", id, 0, now)
+
+    # claims
+
+    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        with self._transaction():
+            ids: list[str] = []
+            for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
+                if len(ids) < limit:
+                    ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
+            if not ids:
+                return []
+            fence, expires = self._one("fences_up", len(ids))[0] - len(ids), self.clock() + int(ttl_s * US)
+            return [Claim(*self._one("claim_row", worker, expires, fence + i, id)) for i, id in enumerate(ids, 1)]
+
+    def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
+        with self._transaction():
+            expires = self.clock() + int(ttl_s * US)
+            found = {id: self._one("extend", expires, id, fence) for id, fence in claims.items()}
+            return {id: row[0] for id, row in found.items() if row}
+
+    def release(self, claims: Mapping[str, int]) -> None:
+        with self._transaction():
+            for id, fence in claims.items():
+                self._all("release", id, fence)
+
+    def held_by(self, worker: str) -> dict[str, int]:
+        return dict(self._all("held_by", worker))
+
+    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
+        with self._transaction():
+            now = self.clock()
+            expired = self._all("expired", now, json.dumps(list(dead_workers)), limit)
+            for id, kind, fence, attempt, worker in expired:
+                if kind == TASK:
+                    self._rescue_task(id, fence, attempt, worker, crash_limit, now)
+                else:
+                    self._rescue_workflow(id, fence, worker, crash_limit, now)
+            return [row[0] for row in expired]
+
+    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crash_limit: int, now: int) -> None:
+        row = self._db.execute("SELECT max_attempts FROM executions WHERE id = ?", (id,)).fetchone()
+        if row and attempt >= max(row[0], crash_limit):
+            self._all("delete_held", id, fence)
+            self._finish(id, FAILED, _crashed("its worker died", attempt), now, fence, worker, attempt)
+        else:
+            self._all("rescue_task", id, fence)
+
+    def _rescue_workflow(self, id: str, fence: int, worker: str, crash_limit: int, now: int) -> None:
+        raised = self._one("next_fence")[0]
+        context = self._one("raise_context_fence", raised, id)
+        if context is None:
+            self._all("delete_held", id, fence)
+            return
+        seq = context[0]
+        crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
+        if crashes >= crash_limit:
+            status = self._one("status_of", id)[0]
+            self._all("delete_ready", id)
+            self._db.execute("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
+            self._all("insert_history", id, seq + 1, raised, worker, status, FAILED, "crash loop", 0, now, None)
+            self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
+
+    # turns and tasks
+
+    def load(self, ids: Sequence[str]) -> list[Loaded]:
+        rows = self._all("load", json.dumps(list(ids)))
+        return [Loaded(*row[:11], *(bool(flag) for flag in row[11:14]), *row[14:]) for row in rows]
+
+    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
+        return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
+
+    def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
+        return {need.id: self._outcomes(need) for need in needed}
+
+    def _outcomes(self, need: Needed) -> list[ChildOutcome]:
+        if need.whole and len(need.numbers) > 1 and not self._all_ended(need):
+            return []
+        ids = json.dumps([child_id(need.id, n) for n in need.numbers])
+        children = self._all("ended_children", {"ids": ids})
+        timers = self._all("ended_timers", {"id": need.id, "numbers": json.dumps(list(need.numbers))})
+        return [ChildOutcome(*row) for row in (*children, *timers)]
+
+    def _all_ended(self, need: Needed) -> bool:
+        """Whether there is anything to decide: one index look-up that stops at the first unfinished child."""
+        first, last = min(need.numbers), max(need.numbers)
+        if not self._all("unfinished_child", need.id, first, last):
+            return True
+        return need.fails and bool(self._all("failed_child", need.id, first, last))
+
+    def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
+        boxes: dict[str, list[Mail]] = {}
+        for id, *row in self._all("mail", json.dumps(list(ids))):
+            boxes.setdefault(id, []).append(Mail(*row))
+        return boxes
+
+    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        with self._transaction():
+            now = self.clock()
+            accepted = {end.id for end in ends if self._end_task(end, now)}
+            return [self._commit_turn(turn, now) for turn in turns], accepted
+
+    def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
+        row = self._one("status_of", turn.id)
+        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting", "snapshot")}
+        if row is None or row[0] >= TERMINAL or self._count("advance_context", {**moved, "now": now}) == 0:
+            return Committed(turn.id, "lost")
+        status, cancelled = row[0], row[1] is not None
+        self._write_children(turn, now)
+        for id in turn.consumed:
+            if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
+                raise AssertionError(f"signal {id} of {turn.id} was consumed before")
+        for signal in turn.signals:
+            self._deliver(signal, now)
+        to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
+        error = turn.value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
+        self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
+        if turn.end == "finish":
+            self._all("delete_held", turn.id, turn.fence)
+            self._end_workflow(turn.id, to, turn.value if to == turn.status else _cancelled(), now, turn.fence, turn.worker)
+            return Committed(turn.id, "finished")
+        self._all(
+            "suspend_execution",
+            {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes},
+        )
+        return self._leave(turn, self._promote(turn, now))
+
+    def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
+        """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
+        ready = self._one("ready_of", turn.id)
+        if ready is None or ready[0] != turn.fence:
+            raise AssertionError(f"a turn of {turn.id} was accepted from one who does not hold its claim")
+        if turn.end == "yield":
+            self._all("release", turn.id, turn.fence)
+            return Committed(turn.id, "parked", 0, promoted)
+        if turn.end == "own" or self._count("delete_parked", turn.id, turn.fence, turn.wakes) == 0:
+            return Committed(turn.id, "own" if turn.end == "own" else "woken", ready[1], promoted)
+        return Committed(turn.id, "parked", 0, promoted)
+
+    def _write_children(self, turn: TurnCommit, now: int) -> None:
+        if turn.done:
+            root = self._one("root_of", turn.id)[0]
+        for done in turn.done:
+            result, error = _split(done.status, done.value)
+            self._all(
+                "insert_done",
+                dict(id=child_id(turn.id, done.n), name=done.name, queue=done.queue, status=done.status, parent_id=turn.id, child_no=done.n,
+                     root_id=root, attempt=done.attempt, fence=turn.fence, worker=turn.worker, inputs=done.inputs, result=result,
+                     error=error, now=now, took_us=done.took_us),
+            )  # fmt: skip
+        for new in turn.starts:
+            if new.child_no not in turn.promoted:
+                self._start(new, now)
+        for timer in turn.timers:
+            delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
+            fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
+            self._all("insert_timer", turn.id, timer.n, delay_us, fire_at)
+        for first, last in turn.cancels:
+            self._flag(turn.id, first, last, now)
+        for first, last in turn.releases:
+            self._release(turn.id, first, last, now)
+
+    def _promote(self, turn: TurnCommit, now: int) -> dict[int, int]:
+        """Tasks that are running already get their rows, claimed from the beginning, with fences of their own."""
+        fences: dict[int, int] = {}
+        for new in turn.starts:
+            if new.child_no in turn.promoted:
+                fence = fences[new.child_no] = self._one("next_fence")[0]
+                self._start(new.replace(held=True), now)
+                expires = now + int(turn.claim_ttl_s * US)
+                self._db.execute("UPDATE executions SET held = 0 WHERE id = ?", (new.id,))
+                self._all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
+        return fences
+
+    def _flag(self, id: str, first: int, last: int, now: int) -> None:
+        """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
+        self._all("cancel_timers", now, id, first, last)
+        for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
+            if type == WORKFLOW:
+                self._all("free_delayed", child)
+                self._wake(child, now)
+
+    def _release(self, id: str, first: int, last: int, now: int) -> None:
+        self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
+        for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last}):
+            self._make_ready(child, type, queue, priority, attempt, now)
+
+    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
+        if status != COMPLETED:
+            self._flag(id, 0, LAST, now)
+        self._all("delete_timers", id)
+        self._finish(id, status, value, now, fence, worker)
+
+    def _finish(self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0) -> bool:
+        """The one way to a terminal status; it wakes the parent."""
+        result, error = _split(status, value)
+        row = self._one(
+            "finish",
+            {
+                "id": id,
+                "status": status,
+                "result": result,
+                "error": error,
+                "now": now,
+                "fence": fence,
+                "worker": worker,
+                "attempt": attempt,
+            },
+        )
+        if row and row[0]:
+            self._wake(row[0], now)
+        return row is not None
+
+    def _end_task(self, end: TaskEnd, now: int) -> bool:
+        held = self._one("attempt_of", end.id, end.fence)
+        if held is None:
+            return False
+        attempt, cancelled = held
+        if end.retry_s is not None and not cancelled:
+            self._count(
+                "delay_task", {"id": end.id, "fence": end.fence, "due_at": now + int(end.retry_s * US), "back": 0 if end.counts else 1}
+            )
+            self._all("note_attempt", {"id": end.id, "attempt": attempt - (not end.counts), "now": now, "worker": end.worker})
+            if end.counts:
+                self._all("insert_history", end.id, attempt, end.fence, end.worker, PENDING, PENDING, "attempt failed", 0, now, end.value)
+            return True
+        self._count("delete_held", end.id, end.fence)
+        status, value = (CANCELLED, _cancelled()) if cancelled and end.status != COMPLETED else (end.status, end.value)
+        return self._finish(end.id, status, value, now, end.fence, end.worker, attempt)
+
+    def park(self, claims: Sequence[Claim]) -> list[Committed]:
+        with self._transaction():
+            return [self._park(claim) for claim in claims]
+
+    def _park(self, claim: Claim) -> Committed:
+        if self._count("delete_parked", claim.id, claim.fence, claim.wakes):
+            return Committed(claim.id, "parked")
+        ready = self._one("ready_of", claim.id)
+        return Committed(claim.id, "woken", ready[1]) if ready and ready[0] == claim.fence else Committed(claim.id, "lost")
+
+    def drop(self, claims: Mapping[str, int]) -> None:
+        with self._transaction():
+            for id, fence in claims.items():
+                self._all("delete_held", id, fence)
+
+    def witness(self, id: str, seq: int) -> int | None:
+        row = self._one("witness", id, seq)
+        return int(row[0]) if row else None
+
+    # from outside
+
+    def signal(self, signal: NewSignal, limit: int) -> str:
+        with self._transaction():
+            row = self._one("status_of", signal.execution_id)
+            if row is None:
+                return "missing"
+            if row[0] >= TERMINAL:
+                return "late"
+            if self._one("unconsumed", signal.execution_id)[0] >= limit:
+                return "full"
+            return "sent" if self._deliver(signal, self.clock()) else "duplicate"
+
+    def _deliver(self, signal: NewSignal, now: int) -> bool:
+        """Into the mailbox of whoever is still there; to one who has ended it comes too late."""
+        row = self._one("status_of", signal.execution_id)
+        if row is None or row[0] >= TERMINAL or not self._count("insert_signal", {**signal.__dict__, "now": now}):
+            return False
+        self._wake(signal.execution_id, now)
+        return True
+
+    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        with self._transaction():
+            now = self.clock()
+            known = {id: self._one("status_of", id) for id in ids}
+            return {id: self._cancel(id, row, now) for id, row in known.items() if row}
+
+    def _cancel(self, id: str, row: Any, now: int) -> bool:
+        status, _, _, _, type = row
+        if status >= TERMINAL:
+            return False
+        self._all("flag_cancel", now, id)
+        if type == WORKFLOW:
+            self._all("free_delayed", id)
+            self._wake(id, now)
+        elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
+            self._all("delete_ready", id)
+            self._finish(id, CANCELLED, _cancelled(), now, None, None)
+        return True
+
+    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
+        with self._transaction():
+            row, now = self._one("status_of", id), self.clock()
+            if row is None:
+                return None
+            if row[0] >= TERMINAL:
+                return False
+            self._all("set_pause", {"id": id, "paused_at": now if paused else None, "reason": reason, "by": by})
+            self._wake(id, now)
+            return True
+
+    # services
+
+    def fire_timers(self, limit: int) -> tuple[int, int | None]:
+        with self._transaction():
+            now = self.clock()
+            timers = self._all("due_timers", now, limit)
+            for id, n in timers:
+                self._all("fire_timer", now, id, n)
+                self._wake(id, now)
+            delayed = self._all("due_ready", now, limit)
+            for (id,) in delayed:
+                self._all("free_delayed", id)
+            late = self._all("due_timeouts", now, limit)
+            for id, type, _ in late:
+                self._time_out(id, type, now)
+            return len(timers) + len(delayed) + len(late), self._one("next_due")[0]
+
+    def _time_out(self, id: str, type: int, now: int) -> None:
+        """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
+        if type == WORKFLOW:
+            self._wake(id, now)
+        elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
+            self._all("delete_ready", id)
+            self._finish(id, FAILED, _error("Timeout", "the task was not done in time"), now, None, None)
+        self._db.execute("UPDATE executions SET timeout_at = timeout_at + 60000000 WHERE id = ? AND status < 5", (id,))
+
+    def sweep(self, limit: int) -> list[str]:
+        found = []
+        with self._transaction():
+            now = self.clock()
+            for id, type in self._all("cancelled_tasks", limit):
+                if type == TASK:
+                    self._all("delete_ready", id)
+                    self._finish(id, CANCELLED, _cancelled(), now, None, None)
+                    found.append(f"{id}: a cancelled task that nobody held")
+                else:
+                    self._wake(id, now)
+        return found
+
+    def prune(self, older_than_s: float, limit: int) -> int:
+        with self._transaction():
+            roots = self._all("old_roots", self.clock() - int(older_than_s * US), limit)
+            for (root,) in roots:
+                for table, column in (
+                    ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
+                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("ready", "id"),
+                ):  # fmt: skip
+                    self._db.execute(
+                        f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
+                    )
+            return len(roots)
+
+    # reading
+
+    def get(self, ids: Sequence[str]) -> dict[str, Execution]:
+        return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
+
+    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
+        where, args = ["e.parent_id IS NULL"], list[Any]()
+        for condition, value in (("e.name = ?", name), ("status = ?", status), ("e.id < ?", before)):
+            if value is not None:
+                where.append(condition)
+                args.append(value)
+        return [
+            Execution(*row)
+            for row in self._select(f"WHERE {' AND '.join(where)} ORDER BY e.created_at DESC, e.id DESC LIMIT ?", *args, limit)
+        ]
+
+    def children(self, id: str) -> list[Execution]:
+        return [
+            Execution(*row)
+            for row in self._select("WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? ORDER BY e.child_no", id, f"{id}.", f"{id}/")
+        ]
+
+    def _select(self, where: str, *args: Any) -> list[Any]:
+        with self._lock:
+            return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
+
+    def history(self, id: str) -> list[Transition]:
+        return [
+            Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
+            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
+        ]
+
+
+def _split(status: int, value: str) -> tuple[str | None, str | None]:
+    """The columns `result` and `error` of a value."""
+    return (value, None) if status == COMPLETED else (None, value)
+
+
+def _error(code: str, message: str, data: Any = None) -> str:
+    return json.dumps({"code": code, "message": message, "data": data})
+
+
+def _cancelled() -> str:
+    return _error("Cancelled", "it was cancelled")
+
+
+def _crashed(what: str, times: int) -> str:
+    return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})

@@ -1,0 +1,96 @@
+"""The attempts at tasks that run beside the thread that decides, each with its time limit.
+
+What an attempt that was given up answers later is nobody's.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from rhythm.durations import show_duration
+from rhythm.worker.ended import Ended
+from rhythm.worker.handlers import Task
+
+
+class RunsHandlers(Protocol):
+    """What runs handlers. `report` is called once for each, from any thread."""
+
+    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+        """Starts an attempt; returns what cancels it, as far as that is possible."""
+
+    def close(self) -> None: ...
+
+
+class Body:
+    """One attempt at a task that is running here."""
+
+    def __init__(self, id: str, task: Task[..., Any], inputs: Any, attempt: int, began: float, timeout_s: float | None) -> None:
+        self.id, self.task, self.inputs, self.attempt, self.began = id, task, inputs, attempt, began
+        self.timeout_s = timeout_s
+        self.cancel: Callable[[], object] = lambda: None
+        self.over = False
+
+
+class Bodies:
+    """The attempts that are running, and those that have ended since somebody looked."""
+
+    def __init__(self, handlers: RunsHandlers, now: Callable[[], float]) -> None:
+        self.handlers, self.now = handlers, now
+        self.running: dict[str, Body] = {}
+        self._inbox: queue.SimpleQueue[tuple[Body, Ended] | None] = queue.SimpleQueue()
+
+    def start(self, id: str, task: Task[..., Any], inputs: Any, attempt: int, timeout_s: float | None) -> Body:
+        body = self.running[id] = Body(id, task, inputs, attempt, self.now(), timeout_s)
+        body.cancel = self.handlers.start(task, inputs, lambda ended: self._inbox.put((body, ended)))
+        return body
+
+    def stop(self, id: str) -> None:
+        """Gives an attempt up; whatever it answers is ignored."""
+        body = self.running.pop(id, None)
+        if body:
+            body.over = True
+            body.cancel()
+
+    def wake(self) -> None:
+        """Ends a wait that is under way."""
+        self._inbox.put(None)
+
+    def ended(self, wait_s: float = 0.0) -> list[tuple[Body, Ended]]:
+        """What has ended, or run out of time; waits for the first of it if there is nothing yet."""
+        found = self._late()
+        answers = [] if found and not wait_s else self._answers(0.0 if found else wait_s)
+        for body, ended in answers:
+            if not body.over:
+                body.over = True
+                self.running.pop(body.id, None)
+                found.append((body, ended))
+        return found
+
+    def next_deadline(self) -> float | None:
+        """When the next attempt runs out of time."""
+        return min((body.began + body.timeout_s for body in self.running.values() if body.timeout_s is not None), default=None)
+
+    def _answers(self, wait_s: float) -> list[tuple[Body, Ended]]:
+        found: list[tuple[Body, Ended]] = []
+        try:
+            first = self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
+            while True:
+                if first is not None:
+                    found.append(first)
+                first = self._inbox.get_nowait()
+        except queue.Empty:
+            return found
+
+    def _late(self) -> list[tuple[Body, Ended]]:
+        now = self.now()
+        late = [body for body in self.running.values() if body.timeout_s is not None and now >= body.began + body.timeout_s]
+        for body in late:
+            self.stop(body.id)
+        return [(body, Ended(error=_timeout(body), retry=True)) for body in late]
+
+
+def _timeout(body: Body) -> dict[str, Any]:
+    took = show_duration(body.timeout_s or 0.0)
+    return {"code": "Timeout", "message": f"task `{body.task.name}` took longer than {took}", "data": None}

@@ -1,0 +1,546 @@
+"""A worker: claims what is ready, takes turns of workflows, runs tasks, and commits all of it in groups.
+
+One thread decides (`step`), handlers run beside it. Whatever has ended while a commit was under way goes into the next one, so
+commits grow with the load and wait for nothing when there is none. The holder of a workflow runs the tasks it awaits itself
+where it can: no queue row, no second claim, no resume.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rhythm.engine.payload import dump, dump_trusted, load
+from rhythm.engine.retry import backoff_of
+from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_owned, inputs_of, load_owned, needed
+from rhythm.errors import InvalidPayload, InvalidProgram, StoreError
+from rhythm.ids import child_id
+from rhythm.ir.program import Program
+from rhythm.record import Record
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    TASK,
+    TERMINAL,
+    Claim,
+    Committed,
+    Done,
+    Loaded,
+    LoadedTask,
+    NewExecution,
+    Store,
+    TaskEnd,
+    TurnCommit,
+)
+from rhythm.vm import commands as c
+from rhythm.vm.interpreter import Suspended, Turn, advance
+from rhythm.vm.machine import Inputs, Outcome
+from rhythm.vm.snapshot import Snapshot, decode_snapshot
+from rhythm.worker.bodies import Bodies, Body, RunsHandlers
+from rhythm.worker.ended import Ended, task_error
+from rhythm.worker.handlers import Task
+
+Observer = Callable[[str, str, str], None]  # what happened, execution id, detail
+
+
+class WorkerSettings(Record):
+    """How a worker behaves."""
+
+    queues: tuple[str, ...] = ("default",)
+    concurrency: int = 100  # handlers at once
+    batch: int = 100  # rows claimed at once
+    claim_ttl_s: float = 300.0
+    margin_s: float = 10.0  # before a claim expires, nothing more is begun under it
+    owner_run: bool = True
+    owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
+    crash_limit: int = 3
+    missing_task_grace_s: float = 600.0
+    missing_task_retry_s: float = 5.0
+
+
+class Held:
+    """A workflow that this worker owns, as it knows it."""
+
+    def __init__(self, claim: Claim, deadline: float) -> None:
+        self.id, self.fence, self.wakes, self.crashes = claim.id, claim.fence, claim.wakes, claim.crashes
+        self.deadline = deadline  # on the local clock: beyond it somebody else may own it
+        self.stale = True  # must be loaded before anything is decided
+        self.loaded: Loaded | None = None
+        self.loaded_at = 0.0
+        self.program: Program | None = None
+        self.snapshot = Snapshot()
+        self.inputs: Inputs | None = None
+        self.outcomes: dict[int, Outcome] = {}  # of its own tasks, since it was loaded
+        self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
+        self.running: set[int] = set()  # of these, the ones whose handlers run here
+        self.ended: list[tuple[c.StartTask, Ended, int, float]] = []  # not committed yet: command, end, attempt, seconds
+        self.planned: tuple[Snapshot, Mapping[int, c.StartTask], bool] | None = None  # what it is once the commit has succeeded
+
+
+class Worker:
+    """Drives executions of one store. `step` does one round of everything and never blocks for long."""
+
+    def __init__(
+        self,
+        store: Store,
+        programs: Programs,
+        tasks: Mapping[str, Task[..., Any]],
+        handlers: RunsHandlers,
+        name: str,
+        settings: WorkerSettings,
+        now: Callable[[], float],
+        chance: random.Random,
+        observe: Observer = lambda what, id, detail: None,
+    ) -> None:
+        self.store, self.programs, self.tasks, self.name, self.settings = store, programs, tasks, name, settings
+        self.now, self.chance, self.observe = now, chance, observe
+        self.bodies = Bodies(handlers, now)
+        self.held: dict[str, Held] = {}
+        self.claims: dict[str, Claim] = {}  # of queued tasks that run here
+        self.ends: list[TaskEnd] = []
+        self.draining = False
+        self.planner = Planner(name, programs, self._runs_here, self._attempts)
+        self._extended_at = now()
+
+    def step(self, wait_s: float = 0.0) -> bool:
+        """One round: take in what has ended, claim, load, decide, commit, begin. Whether anything happened."""
+        ended = self.bodies.ended(wait_s)
+        for body, end in ended:
+            self._took_end(body, end)
+        try:
+            claimed = self._claim()
+            self._extend()
+            self._load([held for held in self.held.values() if held.stale])
+            return self._commit() or claimed or bool(ended)
+        except StoreError as problem:
+            self.observe("unknown", "", str(problem))
+            self._reconcile()
+            return True
+
+    def _reconcile(self) -> None:
+        """After a call without an answer: what the database says is mine, and I do not know of, goes back; the rest is looked at anew."""
+        mine = self.store.held_by(self.name)
+        known = {held.id: held.fence for held in self.held.values()} | {claim.id: claim.fence for claim in self.claims.values()}
+        for id, fence in known.items():
+            if mine.get(id) != fence:
+                self._lost(id)
+        ending = {end.id for end in self.ends}
+        self.store.release({id: fence for id, fence in mine.items() if known.get(id) != fence and id not in ending})
+        for held in self.held.values():
+            held.stale = True
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is under way here."""
+        return not (self.held or self.claims or self.ends or self.bodies.running)
+
+    def stop(self) -> None:
+        """Gives everything back that was not finished."""
+        for id in list(self.bodies.running):
+            self.bodies.stop(id)
+        claims = {held.id: held.fence for held in self.held.values()} | {claim.id: claim.fence for claim in self.claims.values()}
+        self.held.clear()
+        self.claims.clear()
+        if claims:
+            self.store.release(claims)
+
+    # claims
+
+    def _claim(self) -> bool:
+        room = min(self.settings.batch, self.settings.concurrency - len(self.bodies.running))
+        if self.draining or room <= 0:
+            return False
+        deadline = self._deadline()
+        claims = self.store.claim(self.name, self.settings.queues, room, self.settings.claim_ttl_s)
+        tasks = {claim.id: claim for claim in claims if claim.kind == TASK}
+        for claim in claims:
+            if claim.kind != TASK:
+                self.held[claim.id] = Held(claim, deadline)
+        if tasks:
+            loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}
+            self.store.drop({id: claim.fence for id, claim in tasks.items() if id not in loaded})
+            for id, task in loaded.items():
+                self._begin_queued(tasks[id], task)
+        return bool(claims)
+
+    def _deadline(self) -> float:
+        return self.now() + self.settings.claim_ttl_s - self.settings.margin_s
+
+    def _extend(self) -> None:
+        """Prolongs the claims when a third of their time has passed; what is not extended any more is given up."""
+        if self.now() - self._extended_at < self.settings.claim_ttl_s / 3:
+            return
+        self._extended_at, deadline = self.now(), self._deadline()
+        claims = {held.id: held.fence for held in self.held.values()} | {claim.id: claim.fence for claim in self.claims.values()}
+        kept = self.store.extend(claims, self.settings.claim_ttl_s) if claims else {}
+        for id in claims.keys() - kept.keys():
+            self._lost(id)
+        for id, held in self.held.items():
+            held.deadline = deadline
+            if kept[id] != held.wakes:
+                held.stale, held.wakes = True, kept[id]
+
+    def _lost(self, id: str) -> None:
+        self.observe("lost", id, "the claim has passed to another worker")
+        held = self.held.pop(id, None)
+        for n in held.running if held else ():
+            self.bodies.stop(child_id(id, n))
+        if self.claims.pop(id, None):
+            self.bodies.stop(id)
+
+    # loading
+
+    def _load(self, stale: Sequence[Held]) -> None:
+        if not stale:
+            return
+        began = self.now()
+        rows = {row.id: row for row in self.store.load([held.id for held in stale])}
+        here = [held for held in stale if self._took_row(held, rows.get(held.id), began)]
+        if here:
+            outcomes = self.store.outcomes([needed(held.id, held.snapshot) for held in here])
+            mail = self.store.mail([held.id for held in here])
+            for held in here:
+                assert held.loaded
+                held.inputs = inputs_of(
+                    held.loaded, held.snapshot, outcomes.get(held.id, ()), mail.get(held.id, ()), self._seed(), held.loaded.now
+                )
+                held.stale = False
+
+    def _took_row(self, held: Held, row: Loaded | None, began: float) -> bool:
+        """Whether there is anything to decide for the workflow."""
+        if row is None or row.status >= TERMINAL:
+            del self.held[held.id]
+            self.store.drop({held.id: held.fence})
+            return False
+        if row.fence > held.fence:
+            self._lost(held.id)
+            return False
+        held.loaded, held.loaded_at, held.outcomes = row, began, {}
+        held.program = self.programs(row.name, row.version)
+        try:
+            held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+        except InvalidProgram as problem:
+            held.program = None
+            self.observe("broken", held.id, str(problem))
+        if not held.running:
+            held.owned = load_owned(row.owned)
+        return True
+
+    def _seed(self) -> str:
+        return f"{self.chance.getrandbits(64):016x}"
+
+    # deciding
+
+    def _commit(self) -> bool:
+        turns: dict[str, TurnCommit] = {}
+        parks: list[Held] = []
+        for held in list(self.held.values()):
+            if not held.stale:
+                turn = self._decide(held)
+                if turn is not None:
+                    turns[held.id] = turn
+                elif held.inputs is not None and not held.running:
+                    parks.append(held)
+        ends, self.ends = self.ends, []
+        if turns or ends:
+            for answer in self._flush(list(turns.values()), ends):
+                self._after(self.held[answer.id], answer, turns[answer.id])
+        if parks:
+            claims = [Claim(held.id, 0, "", held.fence, held.wakes, 0, 0) for held in parks]
+            for answer in self.store.park(claims):
+                self._after(self.held[answer.id], answer, None)
+        return bool(turns or ends)
+
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+        """The group commit. No answer is not a failure: what was committed is found by its witness, the rest is sent again."""
+        answers: list[Committed] = []
+        while turns or ends:
+            try:
+                return [*answers, *self.store.commit(turns, ends)[0]]
+            except StoreError as problem:
+                self.observe("unknown", "", str(problem))
+            witnesses, mine = self._witnesses(turns)
+            answers += [self._settled(turn, witnesses[turn.id], mine) for turn in turns if turn.id in witnesses]
+            turns = [turn for turn in turns if turn.id not in witnesses]
+            ends = [end for end in ends if mine.get(end.id) == end.fence]
+        return answers
+
+    def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int]]:
+        """With which fence each turn was committed, if it was; and what is mine. Asked until there is an answer."""
+        while True:
+            try:
+                found = {turn.id: self.store.witness(turn.id, turn.seq + 1) for turn in turns}
+                return {id: fence for id, fence in found.items() if fence is not None}, self.store.held_by(self.name)
+            except StoreError as problem:
+                self.observe("unknown", "", str(problem))
+
+    def _settled(self, turn: TurnCommit, witness: int, mine: Mapping[str, int]) -> Committed:
+        """What became of a turn that is known to be committed, by me or by another."""
+        if witness != turn.fence or mine.get(turn.id) != turn.fence:
+            return Committed(turn.id, "finished" if witness == turn.fence else "lost", promoted=self._promoted(turn, mine))
+        return Committed(turn.id, "woken", -1, self._promoted(turn, mine))
+
+    @staticmethod
+    def _promoted(turn: TurnCommit, mine: Mapping[str, int]) -> dict[int, int]:
+        return {n: fence for n in turn.promoted if (fence := mine.get(child_id(turn.id, n))) is not None}
+
+    def _decide(self, held: Held) -> TurnCommit | None:
+        """The next commit of a workflow, or nothing: it waits for its own tasks, or for what has not happened."""
+        loaded, inputs = held.loaded, held.inputs
+        if loaded is None or (inputs is None and not held.ended):
+            return self._promotion(held)
+        if held.program is None:
+            return self._failure(held, "InvalidProgram", f"version {loaded.version[:12]} of `{loaded.name}` cannot be run by this worker")
+        if loaded.timed_out:
+            return self._failure(held, "Timeout", f"`{loaded.name}` took longer than it may")
+        if loaded.paused and not loaded.cancel_requested and not held.ended:
+            return self._pause(held)
+        if held.owned and not held.running and not held.ended and not loaded.cancel_requested:
+            return self._take_over(held)
+        return self._turn(held, loaded, held.program)
+
+    def _turn(self, held: Held, loaded: Loaded, program: Program) -> TurnCommit | None:
+        done, retries = self._ended_rows(held, loaded)
+        inputs = self._inputs_now(held, loaded, done)
+        turn = advance(program, held.snapshot, inputs)
+        self._tell(held.id, turn)
+        if isinstance(turn, Suspended) and turn.snapshot is held.snapshot:
+            return self._unchanged(held, loaded, done, retries)
+        left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
+        step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left)
+        running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
+        commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        if commit.end == "own" and self.draining and not held.running:
+            commit = commit.replace(end="yield")
+        held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
+        return commit
+
+    def _unchanged(self, held: Held, loaded: Loaded, done: tuple[Done, ...], retries: tuple[NewExecution, ...]) -> TurnCommit | None:
+        """Nothing follows yet, but some of its tasks may have ended."""
+        if not done and not retries:
+            return None
+        gone = {d.n for d in done} | {r.child_no for r in retries}
+        left = {n: command for n, command in held.owned.items() if n not in gone}
+        held.planned, held.ended, held.inputs = (held.snapshot, left, False), [], None
+        return TurnCommit(
+            held.id, loaded.seq, held.fence, held.wakes, "own" if left else "park", self.name, "task", done=done, starts=retries,
+            statement=held.snapshot.statement_index, owned=dump_owned(left.values()), awaiting=dump_trusted(held.snapshot.awaiting),
+        )  # fmt: skip
+
+    def _inputs_now(self, held: Held, loaded: Loaded, done: Sequence[Done]) -> Inputs:
+        """What the turn may know: what was loaded, and the ends of the tasks that ran here since."""
+        now_us = loaded.now + int((self.now() - held.loaded_at) * 1e6)
+        inputs = held.inputs or inputs_of(loaded, held.snapshot, (), (), self._seed(), now_us)
+        for d in done:
+            status = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(d.status, "failed")
+            held.outcomes[d.n] = Outcome(status, load(d.value), now_us / 1e6)
+        return inputs.replace(outcomes={**inputs.outcomes, **held.outcomes}) if held.outcomes else inputs
+
+    def _ended_rows(self, held: Held, loaded: Loaded) -> tuple[tuple[Done, ...], tuple[NewExecution, ...]]:
+        """The rows of owned tasks that have ended for good, and of those that go to the queue to be tried again."""
+        done: list[Done] = []
+        retries: list[NewExecution] = []
+        for command, ended, attempt, took_s in held.ended:
+            again_s = self._retry_s(command.name, command.options, attempt, ended)
+            if again_s is not None and not loaded.cancel_requested:
+                retries.append(
+                    self.planner.task_row(loaded, command, attempt if ended.delay_s is None else attempt - 1, max(again_s, 1e-6))
+                )
+            else:
+                status, value = _end(command.name, ended)
+                queue = command.options.get("queue", loaded.queue)
+                done.append(Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6)))
+        return tuple(done), tuple(retries)
+
+    def _failure(self, held: Held, code: str, message: str) -> TurnCommit:
+        loaded = held.loaded
+        assert loaded
+        held.inputs = None
+        error = dump_trusted({"code": code, "message": message, "data": None})
+        return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error)
+
+    def _pause(self, held: Held) -> TurnCommit | None:
+        """A paused workflow keeps what it has and takes no turn. Tasks that run here go on, and are committed when they end."""
+        if held.running:
+            held.inputs = None
+        return None
+
+    def _take_over(self, held: Held) -> TurnCommit | None:
+        """Awaited tasks without rows: run them, or, if that has killed a worker before, let the queue count their attempts."""
+        loaded = held.loaded
+        assert loaded
+        if held.crashes == 0 and all(self._runs_here(command) for command in held.owned.values()):
+            held.inputs = None
+            self._begin_owned(held)
+            return None
+        done, starts = [], []
+        for command in held.owned.values():
+            if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
+                error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
+                done.append(Done(command.n, command.name, loaded.queue, dump_trusted(command.inputs), FAILED, error, held.crashes, 0))
+            else:
+                starts.append(self.planner.task_row(loaded, command, held.crashes))
+        held.planned, held.inputs = (held.snapshot, {}, bool(done)), None
+        return TurnCommit(
+            held.id, loaded.seq, held.fence, held.wakes, "own" if done else "park", self.name, "queued",
+            done=tuple(done), starts=tuple(starts), statement=held.snapshot.statement_index, awaiting=dump_trusted(held.snapshot.awaiting),
+        )  # fmt: skip
+
+    def _promotion(self, held: Held) -> TurnCommit | None:
+        """Owned tasks that last get rows of their own, so that people see them and they outlive the claim."""
+        loaded, limit = held.loaded, self.now() - self.settings.owner_run_limit_s
+        ids = {n: child_id(held.id, n) for n in held.running}
+        long = [n for n, id in ids.items() if self.bodies.running[id].began <= limit]
+        if not long or loaded is None or held.stale:
+            return None
+        starts = tuple(self.planner.task_row(loaded, held.owned[n], 1) for n in long)
+        left = {n: command for n, command in held.owned.items() if n not in long}
+        held.planned = (held.snapshot, left, False)
+        return TurnCommit(
+            held.id, loaded.seq, held.fence, held.wakes, "own" if left else "park", self.name, "promoted",
+            starts=starts, promoted=tuple(long),
+            statement=held.snapshot.statement_index, owned=dump_owned(left.values()), awaiting=dump_trusted(held.snapshot.awaiting),
+            claim_ttl_s=self.settings.claim_ttl_s,
+        )  # fmt: skip
+
+    # after a commit
+
+    def _after(self, held: Held, answer: Committed, turn: TurnCommit | None) -> None:
+        planned, held.planned = held.planned, None
+        self._adopt_promoted(held, turn, answer)
+        if answer.outcome == "lost":
+            return self._lost(held.id)
+        if answer.outcome in ("parked", "finished"):
+            for n in held.running:
+                self.bodies.stop(child_id(held.id, n))
+            del self.held[held.id]
+            return None
+        again = False
+        if turn is not None and planned is not None and held.loaded is not None:
+            if planned[0] is not held.snapshot:
+                held.outcomes = {}
+            held.snapshot, owned, again = planned
+            held.owned, held.crashes = dict(owned), 0
+            for n in [n for n in held.running if n not in held.owned]:
+                held.running.discard(n)
+                self.bodies.stop(child_id(held.id, n))
+            held.loaded = held.loaded.replace(seq=held.loaded.seq + 1)
+        if answer.outcome == "woken" or answer.wakes != held.wakes or again:
+            held.wakes, held.stale = max(answer.wakes, held.wakes), True
+            if answer.wakes < 0:
+                self._refresh(held)
+        else:
+            self._begin_owned(held)
+        return None
+
+    def _refresh(self, held: Held) -> None:
+        """After a commit without an answer: how often it was woken is known only to the database."""
+        held.wakes = self.store.extend({held.id: held.fence}, self.settings.claim_ttl_s).get(held.id, held.wakes)
+
+    def _adopt_promoted(self, held: Held, turn: TurnCommit | None, answer: Committed) -> None:
+        """Tasks that were promoted are queued tasks from now on, claimed by this worker."""
+        for n in turn.promoted if turn else ():
+            id = child_id(held.id, n)
+            held.running.discard(n)
+            fence = answer.promoted.get(n)
+            if fence is None:
+                self.bodies.stop(id)
+            elif id in self.bodies.running:
+                self.claims[id] = Claim(id, TASK, "", fence, 0, self.bodies.running[id].attempt, 0)
+
+    # tasks
+
+    def _runs_here(self, command: c.StartTask) -> bool:
+        queue = command.options.get("queue", self.settings.queues[0])
+        room = len(self.bodies.running) < self.settings.concurrency
+        return self.settings.owner_run and not self.draining and command.name in self.tasks and queue in self.settings.queues and room
+
+    def _attempts(self, command: c.StartTask) -> int:
+        task = self.tasks.get(command.name)
+        return int(command.options.get("retries", task.retries if task else 0)) + 1
+
+    def _begin_owned(self, held: Held) -> None:
+        """Starts the awaited tasks that this worker runs for the workflow it owns; never beyond the claim's local deadline."""
+        for n, command in held.owned.items():
+            if n in held.running:
+                continue
+            if self.now() >= held.deadline:
+                return self._lost(held.id)
+            held.running.add(n)
+            self._begin(child_id(held.id, n), command.name, command.inputs, command.options, 1)
+        return None
+
+    def _begin_queued(self, claim: Claim, task: LoadedTask) -> None:
+        self.claims[claim.id] = claim
+        if task.ended:
+            del self.claims[claim.id]
+            return self.store.drop({claim.id: claim.fence})
+        if task.cancel_requested:
+            return self._end_queued(claim.id, TaskEnd(claim.id, claim.fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
+        if task.name not in self.tasks:
+            return self._end_queued(claim.id, self._missing(claim, task))
+        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt)
+
+    def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
+        """No handler of this name here: others may have it, so it is put back; after a while it fails."""
+        if task.age_us < self.settings.missing_task_grace_s * 1e6:
+            return TaskEnd(claim.id, claim.fence, FAILED, "null", self.settings.missing_task_retry_s, counts=False, worker=self.name)
+        error = task_error(task.name, "no worker has a handler of this name")
+        return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
+
+    def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int) -> None:
+        task = self.tasks[name]
+        self.observe("task", id, name)
+        if problem := task.problem_with(inputs):
+            body = Body(id, task, inputs, attempt, self.now(), None)
+            return self._took_end(body, Ended(error=task_error(name, problem)))
+        self.bodies.start(id, task, inputs, attempt, options.get("timeout_s", task.timeout_s))
+        return None
+
+    def _took_end(self, body: Body, ended: Ended) -> None:
+        """The end of an attempt goes to the workflow that owns it, or, if it was queued, back to its own row."""
+        owner, _, number = body.id.rpartition(".")
+        held = self.held.get(owner)
+        took_s = self.now() - body.began
+        if held and number.isdigit() and int(number) in held.running:
+            held.running.discard(int(number))
+            held.ended.append((held.owned[int(number)], ended, body.attempt, took_s))
+        elif body.id in self.claims:
+            claim = self.claims[body.id]
+            loaded_options: Mapping[str, Any] = {}
+            again_s = self._retry_s(body.task.name, loaded_options, claim.attempt, ended)
+            status, value = _end(body.task.name, ended)
+            end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
+            self._end_queued(body.id, end)
+
+    def _end_queued(self, id: str, end: TaskEnd) -> None:
+        self.claims.pop(id, None)
+        self.ends.append(end)
+
+    def _retry_s(self, name: str, options: Mapping[str, Any], attempt: int, ended: Ended) -> float | None:
+        """How long to wait before the next attempt; None if this was the last."""
+        if ended.delay_s is not None:
+            return ended.delay_s
+        task = self.tasks[name]
+        if ended.error is None or not ended.retry or attempt > options.get("retries", task.retries):
+            return None
+        return backoff_of(dict(options), task.backoff_s).delay_s(attempt, self.chance.random())
+
+    def _tell(self, id: str, turn: Turn) -> None:
+        for command in turn.commands:
+            if isinstance(command, c.Log):
+                self.observe("log", id, command.message)
+            elif isinstance(command, c.Progress):
+                self.observe("progress", id, f"{command.fraction:.0%} {command.message}".rstrip())
+
+
+def _end(name: str, ended: Ended) -> tuple[int, str]:
+    """Status and value of an attempt that was the last; a result that cannot be stored is a failure, never a loop."""
+    if ended.error is not None:
+        return FAILED, dump_trusted(ended.error)
+    try:
+        return COMPLETED, dump(ended.value, f"the result of task `{name}`")
+    except InvalidPayload as problem:
+        return FAILED, dump_trusted(task_error(name, str(problem), "InvalidResult"))

@@ -1,0 +1,191 @@
+"""Drives the real worker and the real SQLite store with a clock of our own and handlers that end when we say.
+
+Nothing sleeps: when nothing can happen, the clock moves to the next thing that is due. A run is the same every time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from rhythm.errors import StoreError
+from rhythm.ir.codec import dump_program, load_program
+from rhythm.ir.program import Program
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.sqlite.store import SqliteStore
+from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.handlers import Task
+from rhythm.worker.services import Services, ServiceSettings
+from rhythm.worker.worker import Worker, WorkerSettings
+
+EPOCH_US = 1_800_000_000_000_000
+ROUNDS = 20_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def us(self) -> int:
+        return EPOCH_US + int(self.seconds * 1e6)
+
+
+class VirtualHandlers:
+    """Handlers end after as many virtual seconds as their input `took` says."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.order = clock, 0
+        self.agenda: list[tuple[float, int, Callable[[], None]]] = []
+
+    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+        self.order += 1
+        entry = (
+            self.clock.now() + float((inputs or {}).get("took", 0)),
+            self.order,
+            lambda: report(ended_by(task, lambda: task.function(**(inputs or {})))),
+        )
+        heapq.heappush(self.agenda, entry)
+        return lambda: self.agenda.remove(entry) or heapq.heapify(self.agenda) if entry in self.agenda else None
+
+    def run_due(self) -> bool:
+        due = bool(self.agenda) and self.agenda[0][0] <= self.clock.now()
+        if due:
+            heapq.heappop(self.agenda)[2]()
+        return due
+
+    def close(self) -> None: ...
+
+
+class Crashed(BaseException):
+    """The process is gone: nobody catches this but the test."""
+
+
+class FaultyStore:
+    """A store whose n-th call goes wrong: the process dies before it or after it, or its answer is lost."""
+
+    def __init__(self, inner: Store, fail_at: int = 0, mode: str = "") -> None:
+        self.inner, self.fail_at, self.mode, self.calls = inner, fail_at, mode, 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.inner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            if self.calls != self.fail_at:
+                return method(*args, **kwargs)
+            if self.mode == "before":
+                raise Crashed
+            answer = method(*args, **kwargs)
+            if self.mode == "after":
+                raise Crashed
+            if self.mode == "lost":
+                raise StoreError(f"no answer from {name}")
+            return answer
+
+        return call
+
+
+class World:
+    """A database, a set of tasks, and one worker at a time."""
+
+    def __init__(self, text: str, fail_at: int = 0, mode: str = "", **settings: Any) -> None:
+        self.clock = Clock()
+        self.inner = SqliteStore(":memory:", self.clock.us)
+        self.inner.migrate()
+        self.store: Any = FaultyStore(self.inner, fail_at, mode)
+        self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(**settings)
+        self.ran: Counter[str] = Counter()  # bodies, by name and input
+        self.tasks = {task.name: task for task in self._tasks()}
+        self.programs: dict[tuple[str, str], Program] = {}
+        programs = compile_flow(text, "main.flow").programs_or_raise()
+        self.inner.register([Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs])
+        self.signals: list[tuple[float, NewSignal]] = []
+        self.generation = 0
+        self._boot()
+
+    def _boot(self) -> None:
+        self.generation += 1
+        self.handlers = VirtualHandlers(self.clock)
+        name, chance = f"worker-{self.generation}", random.Random(self.generation)
+        self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
+        self.services = Services(self.store, ServiceSettings(crash_limit=self.settings.crash_limit), self.clock.now, self.clock.us)
+
+    def program(self, name: str, version: str | None) -> Program | None:
+        definition = self.inner.definition(name, version)
+        if definition is None:
+            return None
+        key = name, definition.version
+        if key not in self.programs:
+            self.programs[key] = load_program(definition.program)
+        return self.programs[key]
+
+    def start(self, name: str = "main", inputs: Any = None, id: str = "run") -> None:
+        program = self.program(name, None)
+        assert program
+        timeout_s = program.options.get("timeout")
+        self.inner.start([NewExecution(id, WORKFLOW, name, "default", json.dumps(inputs), program.version, timeout_s=timeout_s)])
+
+    def signal(self, at: float, name: str, payload: Any, id: str = "run") -> None:
+        self.signals.append((at, NewSignal(f"s{len(self.signals)}", id, name, json.dumps(payload))))
+
+    def run(self, id: str = "run") -> Execution:
+        """Until the execution has ended, and everything that it started."""
+        for _ in range(ROUNDS):
+            execution = self.inner.get([id])[id]
+            if execution.finished_at is not None and self._quiet():
+                return execution
+            self.round()
+        raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
+
+    def _quiet(self) -> bool:
+        return (
+            self.worker.idle
+            and not self.inner._all("held_by", self.worker.name)
+            and not self.inner._db.execute("SELECT 1 FROM ready").fetchone()
+        )
+
+    def round(self) -> None:
+        try:
+            for at, signal in [due for due in self.signals if due[0] <= self.clock.now()]:
+                self.signals.remove((at, signal))
+                self.inner.signal(signal, 1000)
+            did, wait_s = self.services.run()
+            if not (self.worker.step() or self.handlers.run_due() or did):
+                self._wait(wait_s)
+        except Crashed:
+            self._boot()
+        except StoreError:
+            return  # a service had no answer: it comes again
+
+    def _wait(self, wait_s: float) -> None:
+        nexts = [self.clock.seconds + wait_s, *(at for at, _ in self.signals), *(entry[0] for entry in self.handlers.agenda[:1])]
+        self.clock.seconds = max(self.clock.seconds + 0.001, min(nexts))
+
+    def _tasks(self) -> list[Task[..., Any]]:
+        def value(x: Any = None, took: float = 0) -> Any:
+            self.ran[f"value({x!r})"] += 1
+            return x
+
+        def flaky(x: int, fails: int, took: float = 0) -> int:
+            self.ran[f"flaky({x!r})"] += 1
+            if self.ran[f"flaky({x!r})"] <= fails:
+                raise ConnectionError("not yet")
+            return x
+
+        def fail(took: float = 0) -> None:
+            self.ran["fail()"] += 1
+            raise ValueError("broken")
+
+        return [
+            Task(value, "value", "default", 0, None, None),
+            Task(flaky, "flaky", "default", 9, None, 1.0),
+            Task(fail, "fail", "default", 0, None, None),
+        ]
