@@ -50,10 +50,24 @@ class VirtualHandlers:
         entry = (
             self.clock.now() + float((inputs or {}).get("took", 0)),
             self.order,
-            lambda: report(ended_by(task, lambda: task.function(**(inputs or {})))),
+            lambda: self._run(task, inputs or {}, report),
         )
         heapq.heappush(self.agenda, entry)
         return lambda: self.agenda.remove(entry) or heapq.heapify(self.agenda) if entry in self.agenda else None
+
+    def _run(self, task: Task[..., Any], inputs: dict[str, Any], report: Callable[[Ended], None]) -> None:
+        died: list[Crashed] = []
+
+        def call() -> Any:
+            try:
+                return task.function(**inputs)
+            except Crashed as crashed:
+                died.append(crashed)
+
+        ended = ended_by(task, call)
+        if died:
+            raise died[0]  # a handler that kills its process reports nothing
+        report(ended)
 
     def run_due(self) -> bool:
         due = bool(self.agenda) and self.agenda[0][0] <= self.clock.now()
@@ -158,7 +172,9 @@ class World:
                 self.signals.remove((at, signal))
                 self.inner.signal(signal, 1000)
             did, wait_s = self.services.run()
-            if not (self.worker.step() or self.handlers.run_due() or did):
+            did = self.worker.step() or did
+            did = self.handlers.run_due() or did
+            if not did:
                 self._wait(wait_s)
         except Crashed:
             self._boot()

@@ -73,3 +73,12 @@ def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(mode: str, 
         if mode == "lost":
             again = {body: times for body, times in world.ran.items() if times > 1 and not body.startswith(("flaky", "fail"))}
             assert not again, f"call {n}: bodies ran again though nobody died: {again}"
+
+
+@pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
+def test_options_of_a_call_win_over_the_task_on_either_path(owner_run: bool) -> None:
+    world = World('workflow main { await task("fail", null, { retries: 3, backoff: 2 }) }', owner_run=owner_run)
+    world.start()
+    assert world.run().status == "failed"
+    assert world.ran["fail()"] == 4
+    assert world.clock.seconds >= 2 + 4 + 8

@@ -38,7 +38,7 @@ from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.plans import Plan, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot
 
-DEFAULT_QUEUE = "default"
+OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
 
 Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named
@@ -243,7 +243,7 @@ class _Rows:
             plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
         )
         awaited = list(numbers(plan)) if alone and plan is not None else []
-        if not awaited or not all(n in self.tasks and self.planner.runs_here(self.tasks[n]) for n in awaited):
+        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(n in self.tasks and self.planner.runs_here(self.tasks[n]) for n in awaited):
             return {}
         return {n: self.tasks.pop(n) for n in awaited}
 

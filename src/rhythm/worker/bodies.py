@@ -6,7 +6,7 @@ What an attempt that was given up answers later is nobody's.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rhythm.durations import show_duration
@@ -26,9 +26,9 @@ class RunsHandlers(Protocol):
 class Body:
     """One attempt at a task that is running here."""
 
-    def __init__(self, id: str, task: Task[..., Any], inputs: Any, attempt: int, began: float, timeout_s: float | None) -> None:
-        self.id, self.task, self.inputs, self.attempt, self.began = id, task, inputs, attempt, began
-        self.timeout_s = timeout_s
+    def __init__(self, id: str, task: Task[..., Any], inputs: Any, options: Mapping[str, Any], attempt: int, began: float) -> None:
+        self.id, self.task, self.inputs, self.options, self.attempt, self.began = id, task, inputs, options, attempt, began
+        self.timeout_s: float | None = options.get("timeout_s", task.timeout_s)
         self.cancel: Callable[[], object] = lambda: None
         self.over = False
 
@@ -41,10 +41,9 @@ class Bodies:
         self.running: dict[str, Body] = {}
         self._inbox: queue.SimpleQueue[tuple[Body, Ended] | None] = queue.SimpleQueue()
 
-    def start(self, id: str, task: Task[..., Any], inputs: Any, attempt: int, timeout_s: float | None) -> Body:
-        body = self.running[id] = Body(id, task, inputs, attempt, self.now(), timeout_s)
-        body.cancel = self.handlers.start(task, inputs, lambda ended: self._inbox.put((body, ended)))
-        return body
+    def start(self, body: Body) -> None:
+        self.running[body.id] = body
+        body.cancel = self.handlers.start(body.task, body.inputs, lambda ended: self._inbox.put((body, ended)))
 
     def stop(self, id: str) -> None:
         """Gives an attempt up; whatever it answers is ignored."""

@@ -177,6 +177,10 @@ class Worker:
         kept = self.store.extend(claims, self.settings.claim_ttl_s) if claims else {}
         for id in claims.keys() - kept.keys():
             self._lost(id)
+        for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
+            if task.cancel_requested:
+                self.bodies.stop(task.id)
+                self._end_queued(task.id, TaskEnd(task.id, self.claims[task.id].fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
         for id, held in self.held.items():
             held.deadline = deadline
             if kept[id] != held.wakes:
@@ -491,13 +495,11 @@ class Worker:
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
     def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int) -> None:
-        task = self.tasks[name]
+        body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
         self.observe("task", id, name)
-        if problem := task.problem_with(inputs):
-            body = Body(id, task, inputs, attempt, self.now(), None)
+        if problem := body.task.problem_with(inputs):
             return self._took_end(body, Ended(error=task_error(name, problem)))
-        self.bodies.start(id, task, inputs, attempt, options.get("timeout_s", task.timeout_s))
-        return None
+        return self.bodies.start(body)
 
     def _took_end(self, body: Body, ended: Ended) -> None:
         """The end of an attempt goes to the workflow that owns it, or, if it was queued, back to its own row."""
@@ -509,8 +511,7 @@ class Worker:
             held.ended.append((held.owned[int(number)], ended, body.attempt, took_s))
         elif body.id in self.claims:
             claim = self.claims[body.id]
-            loaded_options: Mapping[str, Any] = {}
-            again_s = self._retry_s(body.task.name, loaded_options, claim.attempt, ended)
+            again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
             status, value = _end(body.task.name, ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
             self._end_queued(body.id, end)

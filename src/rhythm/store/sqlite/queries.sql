@@ -79,12 +79,12 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, coalesce(e.timeout_at <= now_us(), 0), c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
-  e.cancel_requested_at IS NOT NULL, coalesce(e.timeout_at <= now_us(), 0), e.finished_at IS NOT NULL
+  e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
 
 -- name: unfinished_child
@@ -212,16 +212,16 @@ UPDATE timer_tasks SET fired_at = ? WHERE execution_id = ? AND n = ? AND fired_a
 SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
 
 -- name: due_timeouts
-SELECT id, type, priority FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND finished_at IS NULL LIMIT ?
+SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL LIMIT ?
 
--- name: clear_timeout
-UPDATE executions SET timeout_at = NULL WHERE id = ?
+-- name: time_out
+UPDATE executions SET timed_out_at = ? WHERE id = ? AND status < 5
 
 -- name: next_due
 SELECT min(at) FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
-  UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND finished_at IS NULL)
+  UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 
 -- name: cancelled_tasks
 SELECT e.id, e.type FROM executions e LEFT JOIN ready r ON r.id = e.id

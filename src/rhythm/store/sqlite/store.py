@@ -476,7 +476,7 @@ class SqliteStore(base.Store):
             for (id,) in delayed:
                 self._all("free_delayed", id)
             late = self._all("due_timeouts", now, limit)
-            for id, type, _ in late:
+            for id, type in late:
                 self._time_out(id, type, now)
             return len(timers) + len(delayed) + len(late), self._one("next_due")[0]
 
@@ -487,7 +487,7 @@ class SqliteStore(base.Store):
         elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
             self._all("delete_ready", id)
             self._finish(id, FAILED, _error("Timeout", "the task was not done in time"), now, None, None)
-        self._db.execute("UPDATE executions SET timeout_at = timeout_at + 60000000 WHERE id = ? AND status < 5", (id,))
+        self._all("time_out", now, id)
 
     def sweep(self, limit: int) -> list[str]:
         found = []

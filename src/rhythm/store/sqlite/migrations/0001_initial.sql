@@ -38,7 +38,7 @@ CREATE TABLE executions (
   retry_of TEXT, attempt INTEGER NOT NULL, max_attempts INTEGER NOT NULL, held INTEGER NOT NULL DEFAULT 0,
   fence INTEGER, worker TEXT, key TEXT, options TEXT NOT NULL, attributes TEXT NOT NULL,
   inputs TEXT NOT NULL, result TEXT, error TEXT,
-  created_at INTEGER NOT NULL, started_at INTEGER, finished_at INTEGER, timeout_at INTEGER,
+  created_at INTEGER NOT NULL, started_at INTEGER, finished_at INTEGER, timeout_at INTEGER, timed_out_at INTEGER,
   cancel_requested_at INTEGER, paused_at INTEGER, paused_reason TEXT, paused_by TEXT,
   CHECK ((status >= 5) = (finished_at IS NOT NULL))
 );
@@ -47,7 +47,7 @@ CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status 
 CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL;
 CREATE INDEX executions_roots ON executions (name, created_at) WHERE parent_id IS NULL;
 CREATE INDEX executions_cancelled ON executions (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND finished_at IS NULL;
-CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND finished_at IS NULL;
+CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL;
 
 CREATE TABLE workflow_execution_context (
   execution_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, fence INTEGER NOT NULL, format INTEGER NOT NULL,
