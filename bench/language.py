@@ -92,7 +92,7 @@ def suspending() -> None:
 
 def snapshots() -> None:
     """Encoding and decoding, next to the standard library's json on the same data."""
-    for size, count in (("300 bytes", 2), ("10 KB", 104)):
+    for size, count in (("300 bytes", 2), ("10 KB", 131)):
         locals = {f"local{i}": {"name": f"something {i}", "price": i * 1.25, "tags": ["a", "b", None, True]} for i in range(count)}
         snapshot = Snapshot(7, locals, {"op": "task", "n": 4, "name": "charge"}, 5)
         stored = encode_snapshot(snapshot)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SHORT = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d|w))+", re.ASCII)
-_PIECE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)", re.ASCII)
-_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+_SHORT = r"(?a)(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d|w))+"
+_PIECE = r"(?a)([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)"
+_ISO = r"(?a)P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 LONGEST_S = 100 * 366 * 86400.0  # a hundred years: beyond it a typing error is likelier than a plan
 
 HOW = 'write seconds as a number, or text such as "90s", "1h30m", "3d" or "PT15M" (months and years have no fixed length)'
@@ -30,9 +30,9 @@ def duration_s(value: object) -> float:
 def _parse(text: str) -> float | None:
     if len(text) > 100:
         return None
-    if _SHORT.fullmatch(text):
-        return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
-    iso = _ISO.fullmatch(text)
+    if re.fullmatch(_SHORT, text):
+        return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PIECE, text))
+    iso = re.fullmatch(_ISO, text)
     if iso and any(iso.groups()) and not text.endswith("T"):
         return sum(float(part or 0) * size for part, size in zip(iso.groups(), (604800, 86400, 3600, 60, 1), strict=True))
     return None

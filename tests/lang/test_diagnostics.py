@@ -40,3 +40,9 @@ def test_file_over_the_limit_is_refused_before_it_is_read() -> None:
 def test_reading_stops_at_the_limit_of_problems() -> None:
     limits = DEFAULT_LIMITS.replace(diagnostics=5)
     assert len(compile_flow("\n".join(f"log(x{i})" for i in range(50)), limits=limits).errors) == 5
+
+
+def test_parentheses_of_a_statement_that_could_not_be_read_say_nothing_about_later_ones() -> None:
+    unread, assigned = "".join(f"let a{i} = (b{i}) c\n" for i in range(20)), "".join(f"x{i} = 1\n" for i in range(20))
+    found = compile_flow(f"workflow w() {{\n{unread}{assigned}}}", "w.flow").diagnostics
+    assert [d.code for d in found] == ["F001"] * 20

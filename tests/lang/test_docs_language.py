@@ -19,7 +19,8 @@ from lark import Lark, Token, UnexpectedInput
 from rhythm.ir.operations import ALIASES, BUILTINS, EMITS, GROUPS, OPERATIONS
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.problems import CODES
-from rhythm.lang.flow.resolver import ANNOTATIONS, Known, TaskShape
+from rhythm.lang.flow.rules.annotations import ANNOTATIONS
+from rhythm.lang.flow.rules.known import Known, TaskShape
 from rhythm.lang.flow.tokens import RESERVED
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS, Limits

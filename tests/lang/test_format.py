@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rhythm.errors import FlowError
 from rhythm.lang.flow.format import format_source
+from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
-from rhythm.lang.flow.parser import Parser
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.source import Source, render_all
 from rhythm.limits import DEFAULT_LIMITS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.lang.flow.resolver import Known, TaskShape
+from rhythm.lang.flow.rules.known import Known, TaskShape
 from rhythm.lang.source import Diagnostic
 
 TEXT, NUMBER, BOOL, NULL = "text", "a number", "true or false", "null"

@@ -16,8 +16,8 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow import nodes
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.format import format_source
+from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
-from rhythm.lang.flow.parser import Parser
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rhythm.cli.files import find_files, read_source
 from rhythm.cli.options import Arguments, Option
 from rhythm.lang.flow.check import Checked, check_flow, workflow_names
-from rhythm.lang.flow.resolver import Known, TaskShape
+from rhythm.lang.flow.rules.known import Known, TaskShape
 from rhythm.lang.source import as_json, render_all
 
 SEVERITIES = ("error", "warning", "note")

@@ -10,7 +10,7 @@ from rhythm.cli.options import Option, UsageError
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.lang.flow.resolver import Known
+from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.source import nearest, render_all
 
 FILE = Option("FILE", "a .flow file, or - for standard input")

@@ -22,7 +22,7 @@ from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.lang.flow.resolver import Known
+from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.source import Diagnostic, Source, nearest, render
 from rhythm.vm.values import json_problem
 from rhythm.worker.execution import Execution

@@ -109,7 +109,7 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
         return None
     import difflib
 
-    folded = {name.lower().replace("_", ""): name for name in known}
+    folded = {name.lower().replace("_", ""): name for name in sorted(known)}  # a set has no order, and the answer must have one
     word = word.lower().replace("_", "")
     likely = sorted(folded, key=lambda name: len(_pairs(word) & _pairs(name)) / (len(word) + len(name) + 1), reverse=True)[:COMPARED]
     match = difflib.get_close_matches(word, likely, n=1, cutoff=likeness)

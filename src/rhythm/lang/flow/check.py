@@ -8,15 +8,17 @@ from __future__ import annotations
 import os.path
 from typing import Any
 
+from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
-from rhythm.lang.flow.nodes import File, Workflow
-from rhythm.lang.flow.parser import Parser, too_high
+from rhythm.lang.flow.nodes import Block, File, Node, Workflow
 from rhythm.lang.flow.problems import Problems, TooManyProblems
-from rhythm.lang.flow.resolver import Known, Resolver
+from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.flow.rules.resolver import Resolver
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 
+EXPRESSION_HEIGHT = 150  # so that passes and interpreter may recurse over an expression within Python's own limit
 # the one thing that could still go wrong in the recursive passes, as the diagnostic it is
 TOO_DEEP = Diagnostic("F006", "error", "nested too deep to be read", 0, 0, help=("name the inner parts with `let`",))
 
@@ -64,16 +66,35 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
         )
         return ()
     tree = _parse(source, problems, limits)
-    high = too_high(tree)
+    high = _too_high(tree)
     if high:
         problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")
         return ()
     siblings = frozenset(workflow.name for workflow in tree.workflows) if len(tree.workflows) > 1 else frozenset[str]()
-    resolver = Resolver(source, problems, known, limits, siblings)
-    return tuple((workflow, resolver.check(workflow)) for workflow in tree.workflows)
+    return tuple((workflow, Resolver(workflow, source, problems, known, limits, siblings).check()) for workflow in tree.workflows)
 
 
 def _parse(source: Source, problems: Problems, limits: Limits) -> File:
     tokens = Lexer(source.text, problems, limits).run()
     name = os.path.splitext(os.path.basename(source.name))[0]
     return Parser(source.text, tokens, problems, limits, name or "workflow").parse_file()
+
+
+def _too_high(root: Node) -> Node | None:
+    """A node over which recursion would go too deep. Counts without recursing."""
+    stack: list[tuple[Node, int]] = [(root, 0)]
+    while stack:
+        node, height = stack.pop()
+        if height > EXPRESSION_HEIGHT:
+            return node
+        below = 0 if isinstance(node, Block) else height + 1
+        for field in node.__dict__.values():
+            if isinstance(field, Node):
+                stack.append((field, below))
+            elif isinstance(field, tuple):
+                stack += [(item, below) for item in _flat(field) if isinstance(item, Node)]
+    return None
+
+
+def _flat(items: tuple[object, ...]) -> list[object]:
+    return [inner for item in items for inner in (item if isinstance(item, tuple) else (item,))]

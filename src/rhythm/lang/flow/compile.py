@@ -7,7 +7,7 @@ from rhythm.ir.program import Program
 from rhythm.ir.verify import verify
 from rhythm.lang.flow.check import TOO_DEEP, Checked, check_flow
 from rhythm.lang.flow.lower import lower
-from rhythm.lang.flow.resolver import Known
+from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.source import render_all
 from rhythm.limits import DEFAULT_LIMITS, Limits
 

@@ -13,8 +13,8 @@ import re
 from itertools import pairwise
 
 from rhythm.errors import FlowError
+from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
-from rhythm.lang.flow.parser import Parser
 from rhythm.lang.flow.problems import Problems, TooManyProblems
 from rhythm.lang.flow.tokens import ASSIGNMENTS, BINARY, Comment, Token
 from rhythm.lang.source import Source, in_order, render_all

@@ -17,17 +17,19 @@ from rhythm.limits import INT_MAX, Limits
 _SPACE = re.compile(r"[ \t\r\n\ufeff]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"(?:[0-9]+\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NUMBER_TAIL = re.compile(r"[A-Za-z0-9_]+|\.(?![A-Za-z_.])[0-9.]*")
 _TEXT = {quote: re.compile(rf"(?:[^{quote}\\\n\r]|\\[^\n\r])*") for quote in "'\""}
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _PUNCTUATION = re.compile("|".join(re.escape(p) for p in PUNCTUATION))
-_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.|$)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/", "`": "`", "$": "$"}
-_BIDI = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
-_WORD = re.compile(r"\w+")
-_STRANGE_RUN = re.compile(r"[^\x00-\x7f]+|[\x00-\x7f]")
-_PLACE = re.compile(r"\{([^{}:!]*)[^{}]*\}")  # of a value in f"…"
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
+
+# Needed for few texts, and compiled when it is: each of these would cost every start of the program.
+_NUMBER_TAIL = r"[A-Za-z0-9_]+|\.(?![A-Za-z_.])[0-9.]*"
+_ESCAPE = r"(?s:\\(u[0-9A-Fa-f]{4}|.|$))"
+_BIDI = "[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]"
+_WORD = r"\w+"
+_STRANGE_RUN = r"[^\x00-\x7f]+|[\x00-\x7f]"
+_PLACE = r"\{([^{}:!]*)[^{}]*\}"  # of a value in f"…"
 
 
 class Lexer:
@@ -120,7 +122,7 @@ class Lexer:
         quote, help = self.text[end], TEXT_PREFIXES[word.lower()]
         body = _TEXT[quote].match(self.text, end + 1)
         if body and word in "fF":
-            help = "write `" + _PLACE.sub(r"${\1}", body[0]) + "`"
+            help = "write `" + re.compile(_PLACE).sub(r"${\1}", body[0]) + "`"
         if not self.text.startswith(quote * 3, end):  # which is refused as a whole
             self.problems.report("F001", f"there is no `{word}` before a text here", self.at, end, help=help)
         self.at = end
@@ -129,7 +131,7 @@ class Lexer:
         match = _NUMBER.match(self.text, self.at)
         assert match, "a digit starts a number"
         digits, end = match[0], match.end()
-        if tail := _NUMBER_TAIL.match(self.text, end):
+        if tail := re.compile(_NUMBER_TAIL).match(self.text, end):
             end = tail.end()
             self.problems.report(
                 "F004",
@@ -243,7 +245,7 @@ class Lexer:
                 )
             return _ESCAPES.get(escape, "")
 
-        return self._storable(_ESCAPE.sub(one, raw), offset)
+        return self._storable(re.compile(_ESCAPE).sub(one, raw), offset)
 
     def _storable(self, text: str, offset: int) -> str:
         """Joins surrogate pairs; refuses what no database can hold, before any work is lost to it."""
@@ -259,7 +261,7 @@ class Lexer:
         return text
 
     def _check_bidi(self) -> None:
-        for match in _BIDI.finditer(self.text):
+        for match in () if self.text.isascii() else re.compile(_BIDI).finditer(self.text):
             self.problems.report(
                 "F003",
                 f"an invisible character that changes the reading direction (U+{ord(match[0]):04X})",
@@ -269,7 +271,7 @@ class Lexer:
             )
 
     def _strange(self) -> None:
-        word = _WORD.match(self.text, self.at)
+        word = re.compile(_WORD).match(self.text, self.at)
         if word and word[0][0].isidentifier():
             plain = _ascii_twin(word[0])
             self.problems.report(
@@ -281,7 +283,7 @@ class Lexer:
                 f"write `{plain}`" if plain else "text may hold any letter; names may not",
             )
             return self._add("name", plain or "_", self.at, word.end())
-        run = _STRANGE_RUN.match(self.text, self.at)
+        run = re.compile(_STRANGE_RUN).match(self.text, self.at)
         assert run, "every character is in the pattern"
         char, twin = run[0][0], _ascii_twin(run[0][0])
         self.problems.report(

@@ -5,6 +5,7 @@ Codes are for ever: one that is no longer used is not given to something else. `
 
 from __future__ import annotations
 
+from rhythm.lang.flow.nodes import Node
 from rhythm.lang.source import Diagnostic
 
 CODES: dict[str, str] = {
@@ -85,6 +86,18 @@ class Problems:
         self._errors += severity == "error"
         if self._errors >= self._limit:
             raise TooManyProblems
+
+    def about(
+        self,
+        code: str,
+        message: str,
+        node: Node,
+        label: str = "",
+        help: tuple[str, ...] | str = (),
+        related: tuple[tuple[int, int, str], ...] = (),
+    ) -> None:
+        """Reports it for the whole of the node."""
+        self.report(code, message, node.start, node.end, label, help, related)
 
     def forget(self, start: int) -> None:
         """Takes back what was reported from this place on: it will be read again."""

@@ -31,6 +31,10 @@ class Token:
         self.end = end
         self.line_start = line_start  # first token of its line
 
+    def means(self, value: str) -> bool:
+        """Whether it is this sign or this word of the language, not a name or text that looks like it."""
+        return self.value == value and self.kind in ("punctuation", "keyword")
+
     def __repr__(self) -> str:
         return f"{self.kind}({self.value!r})"
 

@@ -1,0 +1,71 @@
+"""The annotations before a workflow, and the options they set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rhythm.durations import duration_s
+from rhythm.lang.flow import nodes
+from rhythm.lang.flow.nodes import Node
+from rhythm.lang.flow.problems import Problems
+from rhythm.lang.source import nearest
+
+ANNOTATIONS = {
+    "queue": '@queue("name")', "timeout": '@timeout("30d")', "on": '@on("event.type")',
+    "schedule": '@schedule("0 9 * * *", { tz: "Europe/Berlin", overlap: "skip" })', "version": '@version("label")',
+}  # fmt: skip
+
+
+def annotation_options(annotations: tuple[nodes.Annotation, ...], problems: Problems) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for annotation in annotations:
+        if annotation.name not in ANNOTATIONS:
+            near = nearest(annotation.name, ANNOTATIONS)
+            help = f"did you mean `@{near}`?" if near else f"known are {', '.join('@' + name for name in ANNOTATIONS)}"
+            problems.about("F031", f"there is no annotation `@{annotation.name}`", annotation, help=help)
+        else:
+            _set_option(annotation, options, problems)
+    return options
+
+
+def _set_option(annotation: nodes.Annotation, options: dict[str, Any], problems: Problems) -> None:
+    try:
+        value = _value(annotation.name, [_constant(arg) for arg in annotation.args])
+    except ValueError as problem:
+        problems.about(
+            "F032",
+            str(problem) or f"wrong arguments for `@{annotation.name}`",
+            annotation,
+            help=f"write {ANNOTATIONS[annotation.name]}",
+        )
+        return
+    if annotation.name in ("on", "schedule"):
+        options.setdefault(annotation.name, []).append(value)
+    elif annotation.name in options:
+        problems.about("F032", f"`@{annotation.name}` stands twice", annotation, help="keep one of them")
+    else:
+        options[annotation.name] = value
+
+
+def _constant(node: Node) -> Any:
+    if isinstance(node, nodes.Literal):
+        return node.value
+    if isinstance(node, nodes.ObjectLiteral):
+        return {entry.key: _constant(entry.value) for entry in node.entries if isinstance(entry, nodes.Entry)}
+    raise ValueError("annotations take constants")
+
+
+def _value(name: str, values: list[Any]) -> Any:
+    """The value an annotation sets; ValueError (with or without a reason) if the arguments do not fit."""
+    if name == "timeout" and len(values) == 1:
+        return duration_s(values[0])
+    if not values or not isinstance(values[0], str) or not values[0] or len(values) > (2 if name == "schedule" else 1):
+        raise ValueError
+    if name != "schedule":
+        return values[0]
+    options = values[1] if len(values) > 1 else {}
+    if len(values[0].split()) != 5:
+        raise ValueError("a schedule has five fields: minute hour day month weekday")
+    if not isinstance(options, dict) or not options.keys() <= {"tz", "overlap"} or not all(isinstance(v, str) for v in options.values()):
+        raise ValueError("a schedule takes { tz, overlap }, both text")
+    return {"cron": values[0], **options}
