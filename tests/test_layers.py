@@ -52,6 +52,14 @@ def test_layer_imports_only_what_is_below_it(folder: str) -> None:
             assert parts[0] != "rhythm" or parts[1] in allowed or name == "rhythm.__version__", f"{path.name} imports {name}"
 
 
+@pytest.mark.parametrize("folder", ["engine", "worker"])
+def test_engine_and_worker_see_no_database(folder: str) -> None:
+    for path in modules(folder):
+        assert not [
+            name for name in imports(path) if name.startswith(("rhythm.store.sqlite", "rhythm.store.postgres", "sqlite3", "psycopg"))
+        ], path.name
+
+
 def test_every_folder_has_its_rule() -> None:
     assert {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()} == MAY_IMPORT.keys()
 
