@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+SEEDS ?= 2000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check bench fmt format lint types clean
+.PHONY: help demo test check sim bench fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +26,9 @@ test: lint types ## Lint, types and tests: what CI runs
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: format test ## Format, lint, types and tests: before a commit
+
+sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000
+	@$(BIN)/python -m tests.engine.simulation $(SEEDS) $(ARGS)
 
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)

@@ -1,4 +1,4 @@
-"""Drives the real worker and the real SQLite store with a clock of our own and handlers that end when we say.
+"""Drives the real worker and a real store with a clock of our own and handlers that end when we say.
 
 Nothing sleeps: when nothing can happen, the clock moves to the next thing that is due. A run is the same every time.
 """
@@ -17,11 +17,11 @@ from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
-from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Worker, WorkerSettings
+from tests.support.stores import MakeStore, ready_rows, sqlite_in_memory
 
 EPOCH_US = 1_800_000_000_000_000
 ROUNDS = 20_000
@@ -110,10 +110,9 @@ class FaultyStore:
 class World:
     """A database, a set of tasks, and one worker at a time."""
 
-    def __init__(self, text: str, fail_at: int = 0, mode: str = "", **settings: Any) -> None:
+    def __init__(self, text: str, fail_at: int = 0, mode: str = "", make_store: MakeStore = sqlite_in_memory, **settings: Any) -> None:
         self.clock = Clock()
-        self.inner = SqliteStore(":memory:", self.clock.us)
-        self.inner.migrate()
+        self.inner = make_store(self.clock.us)
         self.store: Any = FaultyStore(self.inner, fail_at, mode)
         self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(**settings)
         self.ran: Counter[str] = Counter()  # bodies, by name and input
@@ -160,11 +159,8 @@ class World:
         raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
 
     def _quiet(self) -> bool:
-        return (
-            self.worker.idle
-            and not self.inner._all("held_by", self.worker.name)
-            and not self.inner._db.execute("SELECT 1 FROM ready").fetchone()
-        )
+        """Whether nothing is under way, and nothing is left that anybody could do."""
+        return self.worker.idle and not ready_rows(self.inner)
 
     def round(self) -> None:
         try:

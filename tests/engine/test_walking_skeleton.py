@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from tests.engine.driver import World
+from tests.support.stores import MakeStore, sqlite_in_memory
+
+SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "11"))  # of the calls to a server, which take longer
 
 EVERYTHING = """
 workflow main(inputs) {
@@ -47,8 +51,8 @@ RESULT = {
 }  # fmt: skip
 
 
-def run(fail_at: int = 0, mode: str = "", **settings: object) -> World:
-    world = World(EVERYTHING, fail_at, mode, **settings)
+def run(make_store: MakeStore, fail_at: int = 0, mode: str = "", **settings: object) -> World:
+    world = World(EVERYTHING, fail_at, mode, make_store, **settings)
     world.start()
     world.signal(5.0, "go", {"n": 1})
     ended = world.run()
@@ -57,18 +61,19 @@ def run(fail_at: int = 0, mode: str = "", **settings: object) -> World:
 
 
 @pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
-def test_every_kind_of_await_gives_its_result(owner_run: bool) -> None:
-    world = run(owner_run=owner_run)
+def test_every_kind_of_await_gives_its_result(make_store: MakeStore, owner_run: bool) -> None:
+    world = run(make_store, owner_run=owner_run)
     assert set(world.ran.values()) <= {1, 2}
     assert [t.seq for t in world.inner.history("run")] == list(range(1, len(world.inner.history("run")) + 1))
 
 
 @pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
-def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(mode: str, owner_run: bool) -> None:
-    calls = run(owner_run=owner_run).store.calls
-    for n in range(1, calls + 1):
-        world = run(n, mode, owner_run=owner_run)
+def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(make_store: MakeStore, mode: str, owner_run: bool) -> None:
+    calls = run(make_store, owner_run=owner_run).store.calls
+    every = 1 if make_store is sqlite_in_memory else SERVER_EVERY
+    for n in range(1 + len(mode) % every, calls + 1, every):
+        world = run(make_store, n, mode, owner_run=owner_run)
         assert world.store.calls >= n
         if mode == "lost":
             again = {body: times for body, times in world.ran.items() if times > 1 and not body.startswith(("flaky", "fail"))}

@@ -131,8 +131,11 @@ class Planner:
         self.worker, self.programs, self.runs_here, self.attempts = worker, programs, runs_here, attempts
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
-             owned: Mapping[int, c.StartTask]) -> Step:  # fmt: skip
-        """The commit for a turn that began at `before`, with the ends of the owned tasks that led to it."""
+             owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
+        """The commit for a turn that began at `before`, with the ends of the owned tasks that led to it.
+
+        `mail_read`: whether the turn knew the mailbox; if not, the signal it waits for now may lie there already.
+        """
         rows = _Rows(self, loaded, program, owned)
         for command in turn.commands:
             rows.add(command)
@@ -148,6 +151,7 @@ class Planner:
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
+        again = again or (not mail_read and any(op == "signal" for _, op in _operations(turn.snapshot.awaiting)))
         commit = rows.on(base, done).replace(
             end="own" if own or again else "park",
             snapshot=encode_snapshot(turn.snapshot),

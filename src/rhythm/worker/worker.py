@@ -72,7 +72,7 @@ class Held:
         self.program: Program | None = None
         self.snapshot = Snapshot()
         self.inputs: Inputs | None = None
-        self.outcomes: dict[int, Outcome] = {}  # of its own tasks, since it was loaded
+        self.outcomes: dict[int, Outcome] = {}  # of what it awaits: as loaded, and of its own tasks since
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
         self.running: set[int] = set()  # of these, the ones whose handlers run here
         self.ended: list[tuple[c.StartTask, Ended, int, float]] = []  # not committed yet: command, end, attempt, seconds
@@ -101,6 +101,7 @@ class Worker:
         self.claims: dict[str, Claim] = {}  # of queued tasks that run here
         self.ends: list[TaskEnd] = []
         self.draining = False
+        self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.planner = Planner(name, programs, self._runs_here, self._attempts)
         self._extended_at = now()
 
@@ -110,13 +111,15 @@ class Worker:
         for body, end in ended:
             self._took_end(body, end)
         try:
+            if self.unsure:
+                self._reconcile()
             claimed = self._claim()
             self._extend()
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
             self.observe("unknown", "", str(problem))
-            self._reconcile()
+            self.unsure = True
             return True
 
     def _reconcile(self) -> None:
@@ -130,6 +133,7 @@ class Worker:
         self.store.release({id: fence for id, fence in mine.items() if known.get(id) != fence and id not in ending})
         for held in self.held.values():
             held.stale = True
+        self.unsure = False
 
     @property
     def idle(self) -> bool:
@@ -156,13 +160,14 @@ class Worker:
         claims = self.store.claim(self.name, self.settings.queues, room, self.settings.claim_ttl_s)
         tasks = {claim.id: claim for claim in claims if claim.kind == TASK}
         for claim in claims:
+            self._lose_older(claim.id)
             if claim.kind != TASK:
                 self.held[claim.id] = Held(claim, deadline)
         if tasks:
             loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}
             self.store.drop({id: claim.fence for id, claim in tasks.items() if id not in loaded})
             for id, task in loaded.items():
-                self._begin_queued(tasks[id], task)
+                self._begin_queued(tasks[id], task, deadline)
         return bool(claims)
 
     def _deadline(self) -> float:
@@ -188,6 +193,16 @@ class Worker:
 
     def _lost(self, id: str) -> None:
         self.observe("lost", id, "the claim has passed to another worker")
+        self._forget(id)
+
+    def _lose_older(self, id: str) -> None:
+        """What is claimed now was lost before, if it was held here: what runs under the old claim must not answer for the new one."""
+        if id in self.held or id in self.claims:
+            self._lost(id)
+        elif id in self.bodies.running:  # for a workflow that another has taken over, and queued its tasks
+            self._lost(id.rpartition(".")[0])
+
+    def _forget(self, id: str) -> None:
         held = self.held.pop(id, None)
         for n in held.running if held else ():
             self.bodies.stop(child_id(id, n))
@@ -210,18 +225,18 @@ class Worker:
                 held.inputs = inputs_of(
                     held.loaded, held.snapshot, outcomes.get(held.id, ()), mail.get(held.id, ()), self._seed(), held.loaded.now
                 )
-                held.stale = False
+                held.outcomes, held.stale = dict(held.inputs.outcomes), False
 
     def _took_row(self, held: Held, row: Loaded | None, began: float) -> bool:
         """Whether there is anything to decide for the workflow."""
         if row is None or row.status >= TERMINAL:
-            del self.held[held.id]
+            self._forget(held.id)
             self.store.drop({held.id: held.fence})
             return False
         if row.fence > held.fence:
             self._lost(held.id)
             return False
-        held.loaded, held.loaded_at, held.outcomes = row, began, {}
+        held.loaded, held.loaded_at = row, began
         held.program = self.programs(row.name, row.version)
         try:
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
@@ -265,26 +280,27 @@ class Worker:
                 return [*answers, *self.store.commit(turns, ends)[0]]
             except StoreError as problem:
                 self.observe("unknown", "", str(problem))
-            witnesses, mine = self._witnesses(turns)
-            answers += [self._settled(turn, witnesses[turn.id], mine) for turn in turns if turn.id in witnesses]
+            witnesses, wakes, mine = self._witnesses(turns)
+            answers += [self._settled(turn, witnesses[turn.id], wakes, mine) for turn in turns if turn.id in witnesses]
             turns = [turn for turn in turns if turn.id not in witnesses]
             ends = [end for end in ends if mine.get(end.id) == end.fence]
         return answers
 
-    def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int]]:
-        """With which fence each turn was committed, if it was; and what is mine. Asked until there is an answer."""
+    def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+        """With which fence each turn was committed, if it was; the wakes of those held; what is mine. Asked until there is an answer."""
         while True:
             try:
                 found = {turn.id: self.store.witness(turn.id, turn.seq + 1) for turn in turns}
-                return {id: fence for id, fence in found.items() if fence is not None}, self.store.held_by(self.name)
+                wakes = self.store.extend({turn.id: turn.fence for turn in turns}, self.settings.claim_ttl_s)
+                return {id: fence for id, fence in found.items() if fence is not None}, wakes, self.store.held_by(self.name)
             except StoreError as problem:
                 self.observe("unknown", "", str(problem))
 
-    def _settled(self, turn: TurnCommit, witness: int, mine: Mapping[str, int]) -> Committed:
+    def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
         """What became of a turn that is known to be committed, by me or by another."""
-        if witness != turn.fence or mine.get(turn.id) != turn.fence:
+        if witness != turn.fence or turn.id not in wakes:
             return Committed(turn.id, "finished" if witness == turn.fence else "lost", promoted=self._promoted(turn, mine))
-        return Committed(turn.id, "woken", -1, self._promoted(turn, mine))
+        return Committed(turn.id, "woken", wakes[turn.id], self._promoted(turn, mine))
 
     @staticmethod
     def _promoted(turn: TurnCommit, mine: Mapping[str, int]) -> dict[int, int]:
@@ -301,7 +317,8 @@ class Worker:
             return self._failure(held, "Timeout", f"`{loaded.name}` took longer than it may")
         if loaded.paused and not loaded.cancel_requested and not held.ended:
             return self._pause(held)
-        if held.owned and not held.running and not held.ended and not loaded.cancel_requested:
+        cancelled_now = loaded.cancel_requested and not held.snapshot.cancelled  # what its `finally` awaits is run like any other task
+        if held.owned and not held.running and not held.ended and not cancelled_now:
             return self._take_over(held)
         return self._turn(held, loaded, held.program)
 
@@ -313,7 +330,8 @@ class Worker:
         if isinstance(turn, Suspended) and turn.snapshot is held.snapshot:
             return self._unchanged(held, loaded, done, retries)
         left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
-        step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left)
+        mail_read = held.inputs is not None
+        step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
         commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         if commit.end == "own" and self.draining and not held.running:
@@ -324,6 +342,8 @@ class Worker:
     def _unchanged(self, held: Held, loaded: Loaded, done: tuple[Done, ...], retries: tuple[NewExecution, ...]) -> TurnCommit | None:
         """Nothing follows yet, but some of its tasks may have ended."""
         if not done and not retries:
+            if held.running:
+                held.inputs = None  # looked at; what runs here may still be promoted
             return None
         gone = {d.n for d in done} | {r.child_no for r in retries}
         left = {n: command for n, command in held.owned.items() if n not in gone}
@@ -417,10 +437,7 @@ class Worker:
         if answer.outcome == "lost":
             return self._lost(held.id)
         if answer.outcome in ("parked", "finished"):
-            for n in held.running:
-                self.bodies.stop(child_id(held.id, n))
-            del self.held[held.id]
-            return None
+            return self._forget(held.id)
         again = False
         if turn is not None and planned is not None and held.loaded is not None:
             if planned[0] is not held.snapshot:
@@ -433,15 +450,9 @@ class Worker:
             held.loaded = held.loaded.replace(seq=held.loaded.seq + 1)
         if answer.outcome == "woken" or answer.wakes != held.wakes or again:
             held.wakes, held.stale = max(answer.wakes, held.wakes), True
-            if answer.wakes < 0:
-                self._refresh(held)
         else:
             self._begin_owned(held)
         return None
-
-    def _refresh(self, held: Held) -> None:
-        """After a commit without an answer: how often it was woken is known only to the database."""
-        held.wakes = self.store.extend({held.id: held.fence}, self.settings.claim_ttl_s).get(held.id, held.wakes)
 
     def _adopt_promoted(self, held: Held, turn: TurnCommit | None, answer: Committed) -> None:
         """Tasks that were promoted are queued tasks from now on, claimed by this worker."""
@@ -476,7 +487,10 @@ class Worker:
             self._begin(child_id(held.id, n), command.name, command.inputs, command.options, 1)
         return None
 
-    def _begin_queued(self, claim: Claim, task: LoadedTask) -> None:
+    def _begin_queued(self, claim: Claim, task: LoadedTask, deadline: float) -> None:
+        """Begins a task that was claimed; never beyond the claim's local deadline, when it may be another's already."""
+        if self.now() >= deadline:
+            return self._lost(claim.id)
         self.claims[claim.id] = claim
         if task.ended:
             del self.claims[claim.id]

@@ -129,7 +129,7 @@ UPDATE executions SET status = :status, started_at = coalesce(started_at, :now),
   attributes = coalesce(:attributes, attributes) WHERE id = :id
 
 -- name: status_of
-SELECT status, cancel_requested_at, parent_id, priority, type FROM executions WHERE id = ?
+SELECT status, cancel_requested_at, parent_id, priority, type, held FROM executions WHERE id = ?
 
 -- name: finish
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
@@ -147,7 +147,7 @@ VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, 
 SELECT root_id FROM executions WHERE id = ?
 
 -- name: insert_timer
-INSERT INTO timer_tasks (execution_id, n, delay_us, fire_at) VALUES (?, ?, ?, ?)
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ?
@@ -156,10 +156,12 @@ DELETE FROM timer_tasks WHERE execution_id = ?
 UPDATE timer_tasks SET cancelled_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND fired_at IS NULL AND cancelled_at IS NULL
 
 -- name: release_timers
-UPDATE timer_tasks SET fire_at = :now + delay_us WHERE execution_id = :id AND n BETWEEN :first AND :last AND fire_at IS NULL AND cancelled_at IS NULL
+UPDATE timer_tasks SET fire_at = coalesce(until_at, :now + coalesce(delay_us, 0))
+WHERE execution_id = :id AND n BETWEEN :first AND :last AND fire_at IS NULL AND cancelled_at IS NULL
 
 -- name: flag_children
-UPDATE executions SET cancel_requested_at = :now WHERE parent_id = :id AND child_no BETWEEN :first AND :last
+-- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
+UPDATE executions SET cancel_requested_at = :now, held = CASE type WHEN 0 THEN 0 ELSE held END WHERE parent_id = :id AND child_no BETWEEN :first AND :last
   AND finished_at IS NULL AND cancel_requested_at IS NULL RETURNING id, type
 
 -- name: release_children
@@ -194,7 +196,7 @@ VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signal
 ON CONFLICT (id) DO NOTHING
 
 -- name: flag_cancel
-UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE id = ? AND status < 5
+UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, ?), held = 0 WHERE id = ? AND status < 5
 
 -- name: free_delayed
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
@@ -215,7 +217,7 @@ SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
 SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL LIMIT ?
 
 -- name: time_out
-UPDATE executions SET timed_out_at = ? WHERE id = ? AND status < 5
+UPDATE executions SET timed_out_at = ?, held = 0 WHERE id = ? AND status < 5
 
 -- name: next_due
 SELECT min(at) FROM (

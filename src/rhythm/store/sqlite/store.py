@@ -278,11 +278,12 @@ class SqliteStore(base.Store):
         for signal in turn.signals:
             self._deliver(signal, now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
-        error = turn.value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
+        value = turn.value if to == turn.status else _cancelled()
+        error = value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
-            self._end_workflow(turn.id, to, turn.value if to == turn.status else _cancelled(), now, turn.fence, turn.worker)
+            self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
         self._all(
             "suspend_execution",
@@ -319,7 +320,7 @@ class SqliteStore(base.Store):
         for timer in turn.timers:
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
-            self._all("insert_timer", turn.id, timer.n, delay_us, fire_at)
+            self._all("insert_timer", turn.id, timer.n, delay_us, timer.until, fire_at)
         for first, last in turn.cancels:
             self._flag(turn.id, first, last, now)
         for first, last in turn.releases:
@@ -430,7 +431,8 @@ class SqliteStore(base.Store):
         row = self._one("status_of", signal.execution_id)
         if row is None or row[0] >= TERMINAL or not self._count("insert_signal", {**signal.__dict__, "now": now}):
             return False
-        self._wake(signal.execution_id, now)
+        if not row[5]:  # one that is held back looks when it begins
+            self._wake(signal.execution_id, now)
         return True
 
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
@@ -440,7 +442,7 @@ class SqliteStore(base.Store):
             return {id: self._cancel(id, row, now) for id, row in known.items() if row}
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
-        status, _, _, _, type = row
+        status, _, _, _, type, _ = row
         if status >= TERMINAL:
             return False
         self._all("flag_cancel", now, id)
@@ -460,7 +462,8 @@ class SqliteStore(base.Store):
             if row[0] >= TERMINAL:
                 return False
             self._all("set_pause", {"id": id, "paused_at": now if paused else None, "reason": reason, "by": by})
-            self._wake(id, now)
+            if not row[5]:
+                self._wake(id, now)
             return True
 
     # services
@@ -521,15 +524,14 @@ class SqliteStore(base.Store):
         return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
 
     def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        where, args = ["e.parent_id IS NULL"], list[Any]()
-        for condition, value in (("e.name = ?", name), ("status = ?", status), ("e.id < ?", before)):
+        where, args = ["parent_id IS NULL"], list[Any]()
+        for condition, value in (("name = ?", name), ("status = ?", status), ("id < ?", before)):
             if value is not None:
                 where.append(condition)
                 args.append(value)
-        return [
-            Execution(*row)
-            for row in self._select(f"WHERE {' AND '.join(where)} ORDER BY e.created_at DESC, e.id DESC LIMIT ?", *args, limit)
-        ]
+        text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+        with self._lock:
+            return [Execution(*row) for row in self._db.execute(text, (*args, limit)).fetchall()]
 
     def children(self, id: str) -> list[Execution]:
         return [

@@ -62,7 +62,7 @@ CREATE TABLE history (
 );
 
 CREATE TABLE timer_tasks (
-  execution_id TEXT NOT NULL, n INTEGER NOT NULL, delay_us INTEGER, fire_at INTEGER, fired_at INTEGER, cancelled_at INTEGER,
+  execution_id TEXT NOT NULL, n INTEGER NOT NULL, delay_us INTEGER, until_at INTEGER, fire_at INTEGER, fired_at INTEGER, cancelled_at INTEGER,
   PRIMARY KEY (execution_id, n)
 ) WITHOUT ROWID;
 CREATE INDEX timers_due ON timer_tasks (fire_at) WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL;

@@ -1,0 +1,1 @@
+"""Executions in PostgreSQL."""

@@ -1,0 +1,225 @@
+"""The group commit: turns of workflows and ends of tasks, as a fixed number of statements for any number of items.
+
+An item whose claim is lost falls out by itself and takes nothing with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rhythm.record import Record
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PENDING,
+    TERMINAL,
+    Committed,
+    NewSignal,
+    TaskEnd,
+    TurnCommit,
+)
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
+
+
+class Known(Record):
+    """An execution, read after its ready row was locked."""
+
+    id: str
+    type: int
+    status: int
+    cancelled: bool
+    parent_id: str | None
+    root_id: str
+
+
+def is_step(turn: TurnCommit) -> bool:
+    """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
+    others = (turn.starts, turn.timers, turn.consumed, turn.cancels, turn.releases, turn.signals)
+    return turn.end == "own" and turn.attributes is None and not any(others)
+
+
+def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
+    """Turns that are all steps: one statement, without a lock on any ready row."""
+    names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
+    columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
+    done = [fields(done) | {"id": turn.id} for turn in turns for done in turn.done]
+    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us"):
+        columns[f"done_{name}"] = [row[name] for row in done]
+    won = dict(rows.db.all("step", **columns))
+    return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
+
+
+class Flush:
+    """One group commit, inside its transaction."""
+
+    def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
+        self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
+        self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
+        self.now = self.db.now()
+        ids = [*(turn.id for turn in turns), *(end.id for end in ends)]
+        self.known = {row[0]: Known(*row) for row in self.db.all("executions_of", ids=ids)}
+
+    def _related(self) -> list[str]:
+        """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
+        finishing = [turn.id for turn in self.turns if turn.end == "finish"]
+        ranges = [*(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels), *map(Range, finishing)]
+        columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
+        ending = [*finishing, *(end.id for end in self.ends)]
+        receivers = [signal.execution_id for turn in self.turns for signal in turn.signals]
+        return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
+
+    def run(self) -> tuple[list[Committed], set[str]]:
+        accepted = self._end_tasks()
+        won = self._advance()
+        self._write_children(won)
+        promoted = self._promote(won)
+        self._consume(won)
+        self._deliver([signal for turn in won for signal in turn.signals])
+        self._tell(won)
+        self._finish([turn for turn in won if turn.end == "finish"])
+        self._suspend([turn for turn in won if turn.end != "finish"])
+        return self._leave(won, promoted), accepted
+
+    def _holds(self, item: TurnCommit | TaskEnd) -> bool:
+        row = self.locked.get(item.id)
+        return row is not None and row.fence == item.fence and item.id in self.known
+
+    # ends of tasks
+
+    def _end_tasks(self) -> set[str]:
+        held = {end.id: end for end in self.ends if self._holds(end)}
+        later = [end for end in held.values() if end.retry_s is not None and not self.known[end.id].cancelled]
+        self._retry(later)
+        final = [end for end in held.values() if end.retry_s is None or self.known[end.id].cancelled]
+        self.db.batch("delete_held", [dict(id=end.id, fence=end.fence) for end in final])
+        return {end.id for end in later} | self.rows.finish([self._end(end) for end in final], self.now)
+
+    def _end(self, end: TaskEnd) -> End:
+        status, value = end.status, end.value
+        if self.known[end.id].cancelled and status != COMPLETED:
+            status, value = CANCELLED, CANCELLED_ERROR
+        return End(end.id, status, value, end.fence, end.worker, self.locked[end.id].attempt)
+
+    def _retry(self, ends: Sequence[TaskEnd]) -> None:
+        attempts = {end.id: self.locked[end.id].attempt - (not end.counts) for end in ends}
+        self.db.batch(
+            "delay_tasks",
+            [dict(id=end.id, fence=end.fence, delay_us=int((end.retry_s or 0) * US), attempt=attempts[end.id]) for end in ends],
+            now=self.now,
+        )
+        self.db.batch("note_attempts", [dict(id=end.id, attempt=attempts[end.id], worker=end.worker) for end in ends], now=self.now)
+        told = [
+            dict(id=end.id, seq=attempts[end.id], fence=end.fence, worker=end.worker, from_status=PENDING, to_status=PENDING,
+                 cause="attempt failed", statement=0, error=end.value)
+            for end in ends if end.counts
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=self.now)
+
+    # turns
+
+    def _advance(self) -> list[TurnCommit]:
+        """The turns that are accepted."""
+        held = [turn for turn in self.turns if self._holds(turn) and self.known[turn.id].status < TERMINAL]
+        names = ("id", "seq", "fence", "statement", "snapshot", "owned", "awaiting")
+        rows = [{name: getattr(turn, name) for name in names} for turn in sorted(held, key=lambda turn: turn.id)]
+        won = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
+        return [turn for turn in held if turn.id in won]
+
+    def _write_children(self, won: Sequence[TurnCommit]) -> None:
+        done = [
+            fields(done) | dict(parent_id=turn.id, root_id=self.known[turn.id].root_id, fence=turn.fence, worker=turn.worker)
+            for turn in won
+            for done in turn.done
+        ]
+        self.db.batch("insert_done", done, now=self.now)
+        self.rows.start([new for turn in won for new in turn.starts if new.child_no not in turn.promoted], self.now)
+        self._set_timers(won)
+        self.rows.flag([Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now)
+        self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
+
+    def _set_timers(self, won: Sequence[TurnCommit]) -> None:
+        timers = [
+            dict(id=turn.id, n=timer.n, delay_us=None if timer.delay_s is None else int(timer.delay_s * US), until_at=timer.until,
+                 held=timer.held)
+            for turn in won for timer in turn.timers
+        ]  # fmt: skip
+        self.db.batch("insert_timers", timers, now=self.now)
+
+    def _promote(self, won: Sequence[TurnCommit]) -> dict[str, dict[int, int]]:
+        """Tasks that are running already get their rows, claimed from the beginning, with fences of their own."""
+        promoted = [(turn, new) for turn in won for new in turn.starts if new.child_no in turn.promoted]
+        self.rows.insert([new.replace(held=False) for _, new in promoted], self.now)
+        claims = [
+            dict(id=new.id, queue=new.queue, priority=new.priority, worker=turn.worker, ttl_us=int(turn.claim_ttl_s * US),
+                 attempt=new.attempt)
+            for turn, new in promoted
+        ]  # fmt: skip
+        drawn = dict(self.db.batch("insert_claimed", claims, now=self.now))
+        fences: dict[str, dict[int, int]] = {}
+        for turn, new in promoted:
+            fences.setdefault(turn.id, {})[new.child_no] = drawn[new.id]
+        return fences
+
+    def _consume(self, won: Sequence[TurnCommit]) -> None:
+        taken = [dict(signal=signal, id=turn.id, seq=turn.seq + 1) for turn in won for signal in turn.consumed]
+        if len(self.db.batch("consume_signals", taken)) != len(taken):
+            raise AssertionError(f"a signal was consumed before: {taken}")
+
+    def _deliver(self, signals: Sequence[NewSignal]) -> None:
+        """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
+        if signals:
+            self.rows.call([signal.execution_id for signal in signals], self.now)
+            self.db.batch("insert_signals", [fields(signal) for signal in signals], now=self.now)
+
+    def _to(self, turn: TurnCommit) -> int:
+        """A cancel that was acknowledged before the result wins over it."""
+        return CANCELLED if turn.end == "finish" and self.known[turn.id].cancelled else turn.status
+
+    def _value(self, turn: TurnCommit) -> str:
+        return turn.value if self._to(turn) == turn.status else CANCELLED_ERROR
+
+    def _tell(self, won: Sequence[TurnCommit]) -> None:
+        told = [
+            dict(id=turn.id, seq=turn.seq + 1, fence=turn.fence, worker=turn.worker, from_status=self.known[turn.id].status,
+                 to_status=self._to(turn), cause=turn.cause, statement=turn.statement,
+                 error=self._value(turn) if turn.end == "finish" and self._to(turn) in (FAILED, CANCELLED) else None)
+            for turn in won
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=self.now)
+
+    def _finish(self, turns: Sequence[TurnCommit]) -> None:
+        ends = [End(turn.id, self._to(turn), self._value(turn), turn.fence, turn.worker) for turn in turns]
+        self.rows.end_workflows(ends, self.now)
+
+    def _suspend(self, turns: Sequence[TurnCommit]) -> None:
+        names = ("id", "status", "fence", "worker", "attributes")
+        self.db.batch("suspend_executions", [{name: getattr(turn, name) for name in names} for turn in turns], now=self.now)
+
+    # how the holders go on
+
+    def _leave(self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]) -> list[Committed]:
+        """Parking succeeds only if nothing has happened since the holder looked; all wakes of this flush are counted by now."""
+        by_end = {end: [turn for turn in won if turn.end == end] for end in ("own", "park", "yield", "finish")}
+        self.db.batch("delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]])
+        self.db.batch("release", [dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
+        left = {row[0] for row in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
+        left |= {turn.id for turn in by_end["yield"]}
+        stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]
+        wakes = {row[0]: row[2] for row in self.db.all("wakes_of", ids=stay)} if stay else {}
+        accepted = {turn.id for turn in won}
+        return [self._answer(turn, turn.id in accepted, turn.id in left, wakes, promoted.get(turn.id, {})) for turn in self.turns]
+
+    def _answer(self, turn: TurnCommit, won: bool, left: bool, wakes: dict[str, int], promoted: dict[int, int]) -> Committed:
+        if not won:
+            return Committed(turn.id, "lost")
+        if turn.end == "finish":
+            return Committed(turn.id, "finished")
+        if left:
+            return Committed(turn.id, "parked", 0, promoted)
+        return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes[turn.id], promoted)
+
+
+def _parking(turn: TurnCommit) -> dict[str, Any]:
+    return dict(id=turn.id, fence=turn.fence, wakes=turn.wakes)

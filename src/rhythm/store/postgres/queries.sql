@@ -1,0 +1,387 @@
+-- Batches come as arrays, one for each column. What is decided under a lock is read in a later statement than the one that took it.
+
+-- name: now
+SELECT now_us()
+
+-- name: register_definitions
+INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
+SELECT x.name, x.version, x.language, x.source, x.program, x.file, now_us(),
+  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord)
+FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(source)s::text[], %(program)s::text[], %(file)s::text[])
+  WITH ORDINALITY AS x(name, version, language, source, program, file, ord)
+WHERE x.version IS DISTINCT FROM
+  (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
+ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
+
+-- name: lock_definitions
+LOCK TABLE workflow_definitions IN SHARE ROW EXCLUSIVE MODE
+
+-- name: definition_current
+SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = %(name)s ORDER BY registration DESC LIMIT 1
+
+-- name: definition_version
+SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
+
+-- name: definitions
+SELECT name, version, language, source, program, file, registered_at FROM workflow_definitions d
+WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name) ORDER BY name
+
+-- name: insert_executions
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, key, options, attributes, inputs, created_at, timeout_at)
+SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
+  x.held, x.key, x.options, x.attributes, x.inputs, %(now)s, %(now)s + x.timeout_us
+FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
+  %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
+  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[])
+  WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+  held, key, options, attributes, inputs, timeout_us, ord) ORDER BY x.ord
+ON CONFLICT DO NOTHING RETURNING id
+
+-- name: existing_executions
+SELECT DISTINCT ON (x.ord) x.ord - 1, e.id
+FROM unnest(%(id)s::text[], %(name)s::text[], %(key)s::text[]) WITH ORDINALITY AS x(id, name, key, ord)
+CROSS JOIN LATERAL (SELECT id FROM executions WHERE id = x.id UNION ALL SELECT id FROM executions WHERE name = x.name AND key = x.key) e
+ORDER BY x.ord, e.id = x.id DESC
+
+-- name: insert_contexts
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+SELECT x.id, 0, 0, 1, 0, x.snapshot, '[]', 'null', %(now)s FROM unnest(%(id)s::text[], %(snapshot)s::bytea[]) AS x(id, snapshot)
+
+-- name: insert_ready
+-- A child that was held back may have been woken before its release.
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt)
+SELECT x.id, x.kind, x.queue, x.priority, %(now)s, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
+  CASE WHEN x.delay_us > 0 THEN %(now)s + x.delay_us END, x.attempt
+FROM unnest(%(id)s::text[], %(kind)s::smallint[], %(queue)s::text[], %(priority)s::int[], %(attempt)s::int[], %(delay_us)s::bigint[])
+  AS x(id, kind, queue, priority, attempt, delay_us) ORDER BY x.id
+ON CONFLICT (id) DO NOTHING
+
+-- name: insert_claimed
+INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt)
+SELECT x.id, 1, x.queue, x.priority, %(now)s, 1, x.worker, %(now)s + x.ttl_us, nextval('fences'), x.attempt
+FROM unnest(%(id)s::text[], %(queue)s::text[], %(priority)s::int[], %(worker)s::text[], %(ttl_us)s::bigint[], %(attempt)s::int[])
+  AS x(id, queue, priority, worker, ttl_us, attempt)
+RETURNING id, fence
+
+-- name: lock
+-- The one pass over all ready rows that a transaction will touch; parents come before their children.
+SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at FROM ready WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
+
+-- name: related
+-- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
+SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
+UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+  JOIN executions c ON c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL WHERE c.type = 0
+UNION SELECT unnest(%(receivers)s::text[])
+
+-- name: wake
+-- A free row needs no count, but is locked all the same: whoever claims it will load later.
+INSERT INTO ready (id, kind, queue, priority, order_key, state)
+SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
+ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
+
+-- name: claim
+-- The array is made once, so SKIP LOCKED gives no more rows than the limit; a join might run it again.
+WITH won AS (
+  UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = now_us() + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
+  WHERE id = ANY(ARRAY(SELECT id FROM ready WHERE queue = %(queue)s AND state = 0
+                       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+  RETURNING id, kind, queue, fence, wakes, attempt, crashes, priority, order_key)
+SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY priority DESC, order_key, id
+
+-- name: extend
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence)
+WHERE r.id = x.id AND r.fence = x.fence RETURNING r.id, r.wakes
+
+-- name: release
+UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int
+FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
+
+-- name: held_by
+SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
+
+-- name: expired
+SELECT r.id, r.kind, r.fence, r.claimed_by, e.parent_id, coalesce(e.max_attempts, 0) FROM ready r LEFT JOIN executions e ON e.id = r.id
+WHERE r.state = 1 AND (r.claim_expires_at < %(now)s OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.id LIMIT %(limit)s
+
+-- name: rescue_workflows
+UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
+  crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
+FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes
+
+-- name: rescue_tasks
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[])
+
+-- name: raise_context_fences
+UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_id = ANY(%(ids)s::text[]) RETURNING execution_id, seq, fence
+
+-- name: skip_turn
+UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: load
+SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: load_tasks
+SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
+  e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
+FROM executions e WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: undecided
+-- Workflows for which nothing follows yet: each look-up stops at the first child it finds.
+SELECT x.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(fails)s::bool[]) AS x(id, first, last, fails)
+WHERE EXISTS (SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL)
+  AND NOT (x.fails AND EXISTS (
+    SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7)))
+
+-- name: ended_children
+SELECT parent_id, child_no, status, coalesce(result, error, 'null'), finished_at, type, name
+FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
+
+-- name: ended_timers
+SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
+WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+
+-- name: mail
+SELECT execution_id, id, name, payload, received_at FROM workflow_signals
+WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
+
+-- name: step
+-- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it.
+WITH won AS (
+  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
+    snapshot = coalesce(x.snapshot, c.snapshot), updated_at = now_us()
+  FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
+    %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
+    AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting)
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement),
+begun AS (
+  UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
+  FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
+done AS (
+  INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
+                          options, attributes, inputs, result, error, created_at, started_at, finished_at)
+  SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, won.fence, won.worker,
+    '{}', '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
+    now_us() - d.took_us, now_us() - d.took_us, now_us()
+  FROM unnest(%(done_id)s::text[], %(done_n)s::bigint[], %(done_name)s::text[], %(done_queue)s::text[], %(done_inputs)s::text[],
+    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[])
+    AS d(id, n, name, queue, inputs, status, value, attempt, took_us)
+  JOIN won ON won.id = d.id JOIN executions e ON e.id = d.id),
+told AS (
+  INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
+  SELECT won.id, won.seq + 1, won.fence, won.worker, e.status, won.status, won.cause, won.statement, now_us()
+  FROM won JOIN executions e ON e.id = won.id)
+SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
+
+-- name: advance_contexts
+-- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
+UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
+  snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
+FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
+  %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
+WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id
+
+-- name: wakes_of
+SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
+
+-- name: delete_parked
+DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
+WHERE r.id = x.id AND r.fence = x.fence AND r.wakes = x.wakes RETURNING r.id
+
+-- name: delete_held
+DELETE FROM ready r USING unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
+
+-- name: delete_ready
+DELETE FROM ready WHERE id = ANY(%(ids)s::text[])
+
+-- name: delete_unclaimed
+DELETE FROM ready WHERE id = ANY(%(ids)s::text[]) AND state <> 1
+
+-- name: not_ready
+SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = x.id)
+
+-- name: suspend_executions
+UPDATE executions e SET status = x.status, started_at = coalesce(e.started_at, %(now)s), fence = x.fence, worker = x.worker,
+  attributes = coalesce(x.attributes, e.attributes)
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worker)s::text[], %(attributes)s::text[])
+  AS x(id, status, fence, worker, attributes)
+WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL OR x.attributes IS NOT NULL)
+
+-- name: executions_of
+SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id FROM executions WHERE id = ANY(%(ids)s::text[])
+
+-- name: finish
+-- The only statement that sets a terminal status of what had a row before.
+UPDATE executions e SET status = x.status, result = CASE WHEN x.status = 5 THEN x.value END, error = CASE WHEN x.status <> 5 THEN x.value END,
+  finished_at = %(now)s, fence = coalesce(x.fence, e.fence), worker = coalesce(x.worker, e.worker),
+  started_at = coalesce(e.started_at, %(now)s), attempt = greatest(e.attempt, x.attempt), held = false
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(value)s::text[], %(fence)s::bigint[], %(worker)s::text[], %(attempt)s::int[])
+  AS x(id, status, value, fence, worker, attempt)
+WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
+
+-- name: insert_done
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
+                        options, attributes, inputs, result, error, created_at, started_at, finished_at)
+SELECT x.parent_id || '.' || x.n, 1, x.name, '', x.queue, 0, x.status, x.parent_id, x.n, x.root_id, x.attempt, x.attempt, x.fence, x.worker,
+  '{}', '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
+  %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
+FROM unnest(%(parent_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(queue)s::text[], %(status)s::smallint[], %(root_id)s::text[],
+  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[])
+  AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us)
+
+-- name: insert_timers
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
+SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(held)s::bool[])
+  AS x(id, n, delay_us, until_at, held)
+
+-- name: delete_timers
+DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: cancel_timers
+UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fired_at IS NULL AND t.cancelled_at IS NULL
+
+-- name: release_timers
+UPDATE timer_tasks t SET fire_at = coalesce(t.until_at, %(now)s + coalesce(t.delay_us, 0))
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS NULL AND t.cancelled_at IS NULL
+
+-- name: flag_children
+-- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
+UPDATE executions e SET cancel_requested_at = %(now)s, held = e.held AND e.type = 1
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE e.parent_id = x.id AND e.child_no BETWEEN x.first AND x.last AND e.finished_at IS NULL AND e.cancel_requested_at IS NULL
+RETURNING e.id, e.type
+
+-- name: release_children
+UPDATE executions e SET held = false FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE e.parent_id = x.id AND e.child_no BETWEEN x.first AND x.last AND e.finished_at IS NULL AND e.held
+RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
+
+-- name: consume_signals
+UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
+WHERE s.id = x.signal AND s.execution_id = x.id AND s.consumed_seq IS NULL RETURNING s.id
+
+-- name: insert_history
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
+SELECT x.id, x.seq, x.fence, x.worker, x.from_status, x.to_status, x.cause, x.statement, %(now)s, x.error
+FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(from_status)s::smallint[], %(to_status)s::smallint[],
+  %(cause)s::text[], %(statement)s::int[], %(error)s::text[])
+  AS x(id, seq, fence, worker, from_status, to_status, cause, statement, error)
+
+-- name: delay_tasks
+-- The end of a claim takes its fence with it: a late result of this attempt finds nothing.
+UPDATE ready r SET state = 2, due_at = %(now)s + x.delay_us, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = x.attempt
+FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(delay_us)s::bigint[], %(attempt)s::int[]) AS x(id, fence, delay_us, attempt)
+WHERE r.id = x.id AND r.fence = x.fence
+
+-- name: note_attempts
+UPDATE executions e SET attempt = x.attempt, started_at = coalesce(e.started_at, %(now)s), worker = x.worker
+FROM unnest(%(id)s::text[], %(attempt)s::int[], %(worker)s::text[]) AS x(id, attempt, worker) WHERE e.id = x.id AND e.status < 5
+
+-- name: witness
+SELECT fence FROM history WHERE execution_id = %(id)s AND seq = %(seq)s
+
+-- name: unconsumed
+SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL
+
+-- name: insert_signals
+-- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late.
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
+SELECT x.id, x.execution_id, (SELECT coalesce(max(n), 0) FROM workflow_signals s WHERE s.execution_id = x.execution_id)
+  + row_number() OVER (PARTITION BY x.execution_id ORDER BY x.ord), x.name, x.payload, %(now)s
+FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(name)s::text[], %(payload)s::text[]) WITH ORDINALITY AS x(id, execution_id, name, payload, ord)
+JOIN executions e ON e.id = x.execution_id AND e.status < 5
+ON CONFLICT (id) DO NOTHING RETURNING id
+
+-- name: receivers
+SELECT id, held FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
+
+-- name: lock_held
+-- What is held back has no ready row to lock; its release would change this one.
+SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND held ORDER BY id FOR UPDATE
+
+-- name: flag_cancel
+UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)s), held = false WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
+
+-- name: free_delayed
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
+
+-- name: free_due
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 AND due_at <= %(now)s RETURNING id
+
+-- name: set_pause
+UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN %(now)s::bigint END, paused_reason = %(reason)s, paused_by = %(by)s
+WHERE id = %(id)s AND status < 5 RETURNING id
+
+-- name: due_timers
+SELECT execution_id, n FROM timer_tasks
+WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= %(now)s ORDER BY fire_at LIMIT %(limit)s
+
+-- name: fire_timers
+UPDATE timer_tasks t SET fired_at = %(now)s FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+WHERE t.execution_id = x.id AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled_at IS NULL RETURNING t.n
+
+-- name: due_ready
+SELECT id FROM ready WHERE state = 2 AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s
+
+-- name: due_timeouts
+SELECT id, type, parent_id FROM executions
+WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL AND timeout_at <= %(now)s ORDER BY timeout_at LIMIT %(limit)s
+
+-- name: time_out
+UPDATE executions SET timed_out_at = %(now)s, held = false WHERE id = ANY(%(ids)s::text[]) AND status < 5
+
+-- name: next_due
+SELECT min(at) FROM (
+  SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
+  UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
+
+-- name: cancelled_unheld
+SELECT e.id, e.type, e.parent_id FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) ORDER BY e.id LIMIT %(limit)s
+
+-- name: old_roots
+SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < %(before)s LIMIT %(limit)s
+
+-- name: prune_ready
+DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
+
+-- name: prune_contexts
+DELETE FROM workflow_execution_context t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_executions
+DELETE FROM executions t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
+
+-- name: prune_history
+DELETE FROM history t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_timers
+DELETE FROM timer_tasks t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_signals
+DELETE FROM workflow_signals t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: execution
+SELECT e.id, e.type, e.name, e.version, e.queue,
+  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+    CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
+      WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
+  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,
+  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
+  coalesce(c.awaiting, 'null') AS awaiting, e.attributes
+FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: history
+SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = %(id)s ORDER BY seq

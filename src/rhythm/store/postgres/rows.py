@@ -1,0 +1,161 @@
+"""What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
+
+Locks are taken in one order: all ready rows in one sorted pass, then contexts, then executions, then timers and signals. Rows of
+`ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rhythm.record import Record
+from rhythm.store.base import COMPLETED, WORKFLOW, NewExecution
+from rhythm.store.postgres.connection import AgainError, Connection
+
+US = 1_000_000
+LAST = 2**62  # a child number beyond all others
+
+
+class Ready(Record):
+    """A ready row under lock."""
+
+    id: str
+    kind: int
+    state: int
+    fence: int | None
+    wakes: int
+    attempt: int
+    claimed_by: str | None
+    claim_expires_at: int | None
+
+
+class End(Record):
+    """An execution that reaches a terminal status. Without fence: nobody held it."""
+
+    id: str
+    status: int
+    value: str
+    fence: int | None = None
+    worker: str | None = None
+    attempt: int = 0
+
+
+class Range(Record):
+    """Children `first` to `last` of a workflow."""
+
+    id: str
+    first: int = 0
+    last: int = LAST
+
+
+class Rows:
+    """The shared steps of transactions on one connection."""
+
+    def __init__(self, db: Connection) -> None:
+        self.db = db
+
+    def lock(self, ids: Iterable[str | None]) -> dict[str, Ready]:
+        rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
+        return {row[0]: Ready(*row) for row in rows}
+
+    def wake(self, ids: Iterable[str | None], now: int) -> None:
+        asleep = sorted({id for id in ids if id is not None})
+        if asleep:
+            self.db.do("wake", ids=asleep, now=now)
+
+    def call(self, ids: Sequence[str], now: int) -> None:
+        """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is."""
+        known = dict(self.db.all("receivers", ids=list(ids)))
+        self.wake((id for id, held in known.items() if not held), now)
+        held = [id for id, held in known.items() if held]
+        if held and len(self.db.all("lock_held", ids=held)) < len(held):
+            raise AgainError
+
+    # starting
+
+    def start(self, executions: Sequence[NewExecution], now: int) -> set[str]:
+        """The ids of those that are new; they are ready, unless they are held back."""
+        created = self.insert(executions, now)
+        self.make_ready(
+            [
+                dict(id=new.id, kind=new.type, queue=new.queue, priority=new.priority, attempt=new.attempt, delay_us=int(new.delay_s * US))
+                for new in executions
+                if new.id in created and not new.held
+            ],
+            now,
+        )
+        return created
+
+    def insert(self, executions: Sequence[NewExecution], now: int) -> set[str]:
+        """The rows of executions and their contexts, but none to claim."""
+        created = {row[0] for row in self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)}
+        contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
+        self.db.batch("insert_contexts", [dict(id=id, snapshot=snapshot) for id, snapshot in contexts.items()], now=now)
+        return created
+
+    def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
+        self.db.batch("insert_ready", rows, now=now)
+
+    # ending
+
+    def finish(self, ends: Sequence[End], now: int) -> set[str]:
+        """The one way to a terminal status; it wakes the parents. The ids of those that had not ended before."""
+        ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
+        self.wake((parent for _, parent in ended), now)
+        return {row[0] for row in ended}
+
+    def end_workflows(self, ends: Sequence[End], now: int) -> None:
+        self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
+        if ends:
+            self.db.do("delete_timers", ids=[end.id for end in ends])
+        self.finish(ends, now)
+
+    def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:
+        """Ends tasks that nobody runs; their ready rows and their parents' are locked."""
+        if not ids:
+            return set()
+        self.db.do("delete_unclaimed", ids=ids)
+        return self.finish([End(id, status, value) for (id,) in self.db.all("not_ready", ids=ids)], now)
+
+    def flag(self, ranges: Sequence[Range], now: int) -> None:
+        """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
+        rows = [fields(numbers) for numbers in ranges]
+        self.db.batch("cancel_timers", rows, now=now)
+        workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
+        if workflows:
+            self.db.do("free_delayed", ids=workflows)
+            self.wake(workflows, now)
+
+    def release(self, ranges: Sequence[Range], now: int) -> None:
+        """Lets children begin that were held back."""
+        rows = [fields(numbers) for numbers in ranges]
+        self.db.batch("release_timers", rows, now=now)
+        freed = self.db.batch("release_children", rows)
+        self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
+
+
+def _columns(new: NewExecution) -> dict[str, Any]:
+    return dict(
+        id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
+        child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
+        held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
+        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+    )  # fmt: skip
+
+
+def fields(record: Record) -> dict[str, Any]:
+    """All fields by name, also those that have their default."""
+    return dict(zip(record._fields, record.astuple(), strict=True))
+
+
+def error(code: str, message: str, data: Any = None) -> str:
+    return json.dumps({"code": code, "message": message, "data": data})
+
+
+CANCELLED_ERROR = error("Cancelled", "it was cancelled")
+
+
+def crashed(what: str, times: int) -> str:
+    return error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})

@@ -1,0 +1,404 @@
+"""The store on PostgreSQL: every method is one transaction of set-based statements, in the lock order that `rows` tells.
+
+One connection for each store, used by one thread at a time; a schema of its own, so that several stores share a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from psycopg import sql
+
+from rhythm.ids import child_id
+from rhythm.store import base
+from rhythm.store.base import (
+    CANCELLED,
+    FAILED,
+    STATUS_NAMES,
+    SYSTEM_QUEUE,
+    TASK,
+    TERMINAL,
+    WORKFLOW,
+    ChildOutcome,
+    Claim,
+    Committed,
+    Definition,
+    Execution,
+    Loaded,
+    LoadedTask,
+    Mail,
+    Needed,
+    NewExecution,
+    NewSignal,
+    Started,
+    TaskEnd,
+    Transition,
+    TurnCommit,
+)
+from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, UndoneError
+from rhythm.store.postgres.flush import Flush, is_step, steps
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
+from rhythm.store.sqlfile import migrations
+
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Method = Callable[Concatenate["PostgresStore", P], T]
+
+
+def transaction(method: Method[P, T]) -> Method[P, T]:
+    """All of the method in one transaction; it is run again when it met another one."""
+
+    @wraps(method)
+    def inside(self: PostgresStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.db.transaction(lambda: method(self, *args, **kwargs))
+
+    return inside
+
+
+def alone(method: Method[P, T]) -> Method[P, T]:
+    """Statements that need no transaction around them."""
+
+    @wraps(method)
+    def inside(self: PostgresStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.db.alone(lambda: method(self, *args, **kwargs))
+
+    return inside
+
+
+class PostgresStore(base.Store):
+    """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
+
+    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
+        self.db = Connection(url, schema, clock)
+        self.rows = Rows(self.db)
+
+    def close(self) -> None:
+        self.db.close()
+
+    # schema
+
+    @alone
+    def migrate(self) -> list[str]:
+        """Of many processes one migrates, and the others find it done: their transactions begin after the lock was given to them."""
+        with self.db.exclusively(f"rhythm.{self.db.schema}"):
+            return [name for number, name, text in migrations("rhythm.store.postgres") if self._migrate(number, name, text)]
+
+    @transaction
+    def _migrate(self, number: int, name: str, text: str) -> bool:
+        """Whether it ran."""
+        if self._schema_version() >= number:
+            return False
+        self.db.query(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.db.schema)))
+        self.db.query(b"CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL)")
+        self.db.script(text)
+        self.db.query(b"INSERT INTO schema_version VALUES (%(number)s, %(name)s, now_us())", {"number": number, "name": name})
+        return True
+
+    @alone
+    def schema_version(self) -> int:
+        return self._schema_version()
+
+    def _schema_version(self) -> int:
+        if self.db.query(b"SELECT to_regclass('schema_version')::text").fetchall() == [(None,)]:
+            return 0
+        return int(self.db.query(b"SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
+
+    # definitions
+
+    @transaction
+    def register(self, definitions: Sequence[Definition]) -> None:
+        self.db.do("lock_definitions")
+        self.db.batch("register_definitions", [fields(definition) for definition in definitions])
+
+    @alone
+    def definition(self, name: str, version: str | None = None) -> Definition | None:
+        if version:
+            rows = self.db.all("definition_version", name=name, version=version)
+        else:
+            rows = self.db.all("definition_current", name=name)
+        return Definition(*rows[0]) if rows else None
+
+    @alone
+    def definitions(self) -> list[tuple[Definition, int]]:
+        return [(Definition(*row[:-1]), row[-1]) for row in self.db.all("definitions")]
+
+    # starting
+
+    @transaction
+    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+        created = self.rows.start(executions, self.db.now())
+        if len(created) == len(executions):
+            return [Started(new.id, created=True) for new in executions]
+        return self._found(executions, created)
+
+    def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
+        """Some were there before, or twice in the batch: of those with one id, the first has made it."""
+        asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
+        existing = dict(self.db.batch("existing_executions", asked))
+        answer = []
+        for i, new in enumerate(executions):
+            answer.append(Started(existing[i], created=new.id in created))
+            created.discard(new.id)
+        return answer
+
+    # claims
+
+    @transaction
+    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        claims: list[Claim] = []
+        for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
+            if (left := limit - len(claims)) > 0:
+                claims += [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queue=queue, limit=left)]
+        return claims
+
+    @transaction
+    def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
+        self.rows.lock(claims)
+        return dict(self.db.batch("extend", _claims(claims), ttl_us=int(ttl_s * US)))
+
+    @transaction
+    def release(self, claims: Mapping[str, int]) -> None:
+        self.rows.lock(claims)
+        self.db.batch("release", _claims(claims))
+
+    @alone
+    def held_by(self, worker: str) -> dict[str, int]:
+        return dict(self.db.all("held_by", worker=worker))
+
+    @transaction
+    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
+        now = self.db.now()
+        found = {row[0]: row for row in self.db.all("expired", now=now, dead=list(dead_workers), limit=limit)}
+        if not found:
+            return []
+        locked = self.rows.lock([*found, *(row[4] for row in found.values())])
+        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id][2], now, dead_workers)]
+        self._rescue_tasks([row for row in lost if row.kind == TASK], {id: row[5] for id, row in found.items()}, crash_limit, now)
+        self._rescue_workflows({row.id: row for row in lost if row.kind == WORKFLOW}, crash_limit, now)
+        return [row.id for row in lost]
+
+    def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
+        """They are free again; a task that has used up its attempts by killing its workers fails."""
+        given_up = {row.id: row for row in lost if max_attempts[row.id] and row.attempt >= max(max_attempts[row.id], crash_limit)}
+        self.db.do("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up])
+        self.db.do("delete_ready", ids=list(given_up))
+        ends = [
+            End(row.id, FAILED, crashed("its worker died", row.attempt), row.fence, row.claimed_by, row.attempt)
+            for row in given_up.values()
+        ]
+        self.rows.finish(ends, now)
+
+    def _rescue_workflows(self, lost: Mapping[str, Ready], crash_limit: int, now: int) -> None:
+        """They are free again, and a turn of their old owners would find a newer fence. Always the same turn: it fails."""
+        raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
+        crashes = dict(self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]))
+        looping = [id for id, times in crashes.items() if times >= crash_limit]
+        self.db.do("delete_ready", ids=[*looping, *(id for id in lost if id not in raised)])
+        if looping:
+            self._stop_loops(looping, raised, lost, crashes, now)
+
+    def _stop_loops(
+        self, ids: Sequence[str], raised: Mapping[str, tuple[int, int]], lost: Mapping[str, Ready], crashes: Mapping[str, int], now: int
+    ) -> None:
+        self.db.do("skip_turn", ids=ids)
+        status = {row[0]: row[2] for row in self.db.all("executions_of", ids=ids)}
+        told = [
+            dict(id=id, seq=raised[id][0] + 1, fence=raised[id][1], worker=lost[id].claimed_by, from_status=status[id], to_status=FAILED,
+                 cause="crash loop", statement=0, error=None)
+            for id in ids
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=now)
+        what = "its worker died in the same turn"
+        self.rows.end_workflows([End(id, FAILED, crashed(what, crashes[id]), raised[id][1], lost[id].claimed_by) for id in ids], now)
+
+    # turns and tasks
+
+    @alone
+    def load(self, ids: Sequence[str]) -> list[Loaded]:
+        return [Loaded(*row) for row in self.db.all("load", ids=list(ids))]
+
+    @alone
+    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
+        return [LoadedTask(*row) for row in self.db.all("load_tasks", ids=list(ids))]
+
+    @alone
+    def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
+        groups = [need for need in needed if need.whole and len(need.numbers) > 1]
+        asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
+        undecided = {row[0] for row in self.db.batch("undecided", asked)}
+        found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
+        for id, *row in self._ended([need for need in needed if need.id not in undecided]):
+            found[id].append(ChildOutcome(*row))
+        return found
+
+    def _ended(self, needed: Sequence[Needed]) -> Iterator[Row]:
+        numbers = [(need.id, n) for need in needed for n in need.numbers]
+        if numbers:
+            yield from self.db.all("ended_children", ids=[child_id(id, n) for id, n in numbers])
+            yield from self.db.batch("ended_timers", [dict(id=id, n=n) for id, n in numbers])
+
+    @alone
+    def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
+        boxes: dict[str, list[Mail]] = {}
+        for id, *row in self.db.all("mail", ids=list(ids)):
+            boxes.setdefault(id, []).append(Mail(*row))
+        return boxes
+
+    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        if len({turn.id for turn in turns}) < len(turns):
+            raise ValueError("a commit takes one turn of each workflow")
+        if not ends and all(map(is_step, turns)):
+            return self._steps(turns), set()
+        return self._flush(turns, ends)
+
+    @alone
+    def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
+        return steps(self.rows, turns)
+
+    @transaction
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        return Flush(self.rows, turns, ends).run()
+
+    @transaction
+    def park(self, claims: Sequence[Claim]) -> list[Committed]:
+        self.rows.lock(claim.id for claim in claims)
+        parked = {row[0] for row in self.db.batch("delete_parked", [fields(claim) for claim in claims])}
+        wakes = {(id, fence): wakes for id, fence, wakes in self.db.all("wakes_of", ids=[claim.id for claim in claims])}
+        return [_parked(claim, claim.id in parked, wakes.get((claim.id, claim.fence))) for claim in claims]
+
+    @transaction
+    def drop(self, claims: Mapping[str, int]) -> None:
+        self.rows.lock(claims)
+        self.db.batch("delete_held", _claims(claims))
+
+    @alone
+    def witness(self, id: str, seq: int) -> int | None:
+        rows = self.db.all("witness", id=id, seq=seq)
+        return int(rows[0][0]) if rows else None
+
+    # from outside
+
+    @transaction
+    def signal(self, signal: NewSignal, limit: int) -> str:
+        """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
+        now, id = self.db.now(), signal.execution_id
+        self.rows.call([id], now)
+        known = self.db.all("executions_of", ids=[id])
+        if not known or known[0][2] >= TERMINAL:
+            raise UndoneError("late" if known else "missing")
+        if self.db.all("unconsumed", id=id)[0][0] >= limit:
+            raise UndoneError("full")
+        if not self.db.batch("insert_signals", [fields(signal)], now=now):
+            raise UndoneError("duplicate")
+        return "sent"
+
+    @transaction
+    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        known = self.db.all("executions_of", ids=list(ids))
+        tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
+        workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
+        self.rows.lock([*workflows, *(id for row in tasks for id in row)])
+        now = self.db.now()
+        self.rows.wake(workflows, now)
+        flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
+        self.db.do("free_delayed", ids=workflows)
+        self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], CANCELLED, CANCELLED_ERROR, now)
+        return {row[0]: row[0] in flagged for row in known}
+
+    @transaction
+    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
+        now = self.db.now()
+        self.rows.call([id], now)
+        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by, now=now):
+            raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
+        return True
+
+    # services
+
+    @transaction
+    def fire_timers(self, limit: int) -> tuple[int, int | None]:
+        now = self.db.now()
+        timers = self.db.all("due_timers", now=now, limit=limit)
+        delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
+        late = self.db.all("due_timeouts", now=now, limit=limit)
+        count = self._fire(timers, delayed, late, now) if timers or delayed or late else 0
+        return count, self.db.all("next_due")[0][0]
+
+    def _fire(self, timers: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
+        self.rows.lock([*(row[0] for row in timers), *delayed, *(row[0] for row in late), *(row[2] for row in late)])
+        self.rows.wake([*(row[0] for row in timers), *(id for id, type, _ in late if type == WORKFLOW)], now)
+        freed = self.db.all("free_due", ids=delayed, now=now)
+        tasks = [id for id, type, _ in late if type == TASK]
+        self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
+        if late:
+            self.db.do("time_out", ids=[row[0] for row in late], now=now)
+        fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
+        return len(fired) + len(freed) + len(late)
+
+    @transaction
+    def sweep(self, limit: int) -> list[str]:
+        found, now = self.db.all("cancelled_unheld", limit=limit), self.db.now()
+        if not found:
+            return []
+        self.rows.lock(id for row in found for id in (row[0], row[2]))
+        self.rows.wake((id for id, type, _ in found if type == WORKFLOW), now)
+        ended = self.rows.end_unclaimed([id for id, type, _ in found if type == TASK], CANCELLED, CANCELLED_ERROR, now)
+        return [f"{id}: a cancelled task that nobody held" for id in sorted(ended)]
+
+    @transaction
+    def prune(self, older_than_s: float, limit: int) -> int:
+        before = self.db.now() - int(older_than_s * US)
+        roots = [row[0] for row in self.db.all("old_roots", before=before, limit=limit)]
+        for table in PRUNED if roots else ():
+            self.db.do(f"prune_{table}", ids=roots)
+        return len(roots)
+
+    # reading
+
+    @alone
+    def get(self, ids: Sequence[str]) -> dict[str, Execution]:
+        return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
+
+    @alone
+    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
+        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, before=before)
+        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (b"id < %(before)s", before)):
+            if value is not None:
+                where.append(condition)
+        order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
+        text = b"SELECT * FROM (" + SQL["execution"] + b") e WHERE " + b" AND ".join(where) + order
+        return [Execution(*row) for row in self.db.query(text, values).fetchall()]
+
+    @alone
+    def children(self, id: str) -> list[Execution]:
+        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s ORDER BY e.child_no"
+        return self._select(where, id=id, first=f"{id}.", last=f"{id}/")
+
+    def _select(self, where: bytes, **values: Any) -> list[Execution]:
+        return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
+
+    @alone
+    def history(self, id: str) -> list[Transition]:
+        return [
+            Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
+            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
+        ]
+
+
+def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [dict(id=id, fence=fence) for id, fence in claims.items()]
+
+
+def _expired(row: Ready, fence: int, now: int, dead: Sequence[str]) -> bool:
+    """The whole condition once more, now that the row is locked: it may have been extended or given back meanwhile."""
+    return row.fence == fence and row.claim_expires_at is not None and (row.claim_expires_at < now or row.claimed_by in dead)
+
+
+def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
+    if parked:
+        return Committed(claim.id, "parked")
+    return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)

@@ -1,0 +1,30 @@
+"""Fixtures that tests of several folders share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres import database_url, schemas
+from tests.support.stores import KINDS, MakeStore, SqliteFiles, Stores, sqlite_in_memory
+
+__all__ = ["database_url", "make_store", "schemas", "stores"]
+
+
+@pytest.fixture(params=KINDS)
+def make_store(request: pytest.FixtureRequest) -> MakeStore:
+    """Makes an empty store on a clock; only the last one made is in use."""
+    return sqlite_in_memory if request.param == "sqlite" else request.getfixturevalue("schemas").empty_store
+
+
+@pytest.fixture(params=KINDS)
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    """Makes empty stores, and further connections to the last one."""
+    if request.param == "postgres":
+        yield request.getfixturevalue("schemas")
+    else:
+        files = SqliteFiles(tmp_path)
+        yield files
+        files.close()

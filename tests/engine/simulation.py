@@ -1,0 +1,501 @@
+"""A seeded simulation of several workers with faults: the real worker, the real store (SQLite in memory), virtual time.
+
+A step of a worker is not atomic here: before and after every store call the other actors may run (other workers, services,
+clients, the clock), so that every interleaving of transactions can come up. `python -m tests.engine.simulation SEEDS [FIRST]`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import random
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from rhythm.errors import StoreError, TaskFailed
+from rhythm.ir.codec import dump_program
+from rhythm.ir.program import Program
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal
+from rhythm.store.sqlite.store import SqliteStore
+from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.handlers import Task
+from rhythm.worker.services import Services, ServiceSettings
+from rhythm.worker.worker import Worker, WorkerSettings
+from tests.engine.driver import Clock, Crashed, VirtualHandlers
+from tests.engine.simulated_programs import FIXED
+from tests.support.generate import program as generated
+from tests.support.reference import Expected
+
+TTL_S = 30.0
+ACTS = 250  # with faults, of one seed; then everything must come to its end
+ROUNDS = 5_000  # without faults
+DEPTH = 3  # actors inside the store calls of others
+FAULTS = (
+    "crash", "freeze", "stall", "jump", "lost answer", "failed call", "late commit", "late handler", "long handler", "drain", "stop",
+    "pause", "cancel",
+)  # fmt: skip
+AWAY = {"crash", "freeze", "stall", "jump", "drain", "stop"}  # faults after which a body may run again
+
+# What the database itself refuses, whoever writes: each is a violation, raised where it happens.
+RULES = (
+    ("ended_stays", "UPDATE ON executions WHEN OLD.status >= 5"
+     " AND (NEW.status, NEW.result, NEW.error) IS NOT (OLD.status, OLD.result, OLD.error)", "an outcome was changed"),
+    ("fence_grows", "UPDATE ON workflow_execution_context WHEN NEW.fence < OLD.fence OR NEW.seq NOT BETWEEN OLD.seq AND OLD.seq + 1",
+     "a fence went back, or a turn was left out"),
+    ("only_the_holder", "UPDATE OF owned ON workflow_execution_context WHEN NOT EXISTS"
+     " (SELECT 1 FROM ready WHERE id = NEW.execution_id AND fence = NEW.fence)", "a turn was committed by one who does not hold the claim"),
+    ("ended_leaves_the_queue", "UPDATE OF status ON executions WHEN NEW.status >= 5 AND OLD.status < 5 AND NEW.type = 1 AND EXISTS"
+     " (SELECT 1 FROM ready WHERE id = NEW.id)", "a task ended under a claim that was not its own"),
+    ("consumed_once", "UPDATE OF consumed_seq ON workflow_signals WHEN OLD.consumed_seq IS NOT NULL", "a signal was consumed twice"),
+)  # fmt: skip
+
+
+class Violation(AssertionError):
+    """A rule of the protocol was broken."""
+
+
+class Case(NamedTuple):
+    text: str
+    expected: Expected
+    signals: tuple[tuple[str, Any], ...] = ()
+    loose: bool = False  # the result is the same if some of its descendants are cancelled
+
+
+class Report(NamedTuple):
+    """What became of one seed: nothing wrong if `problem` is empty."""
+
+    seed: int
+    problem: str
+    finished: bool
+    met: Counter[str]
+    acts: int
+
+
+def case_of(seed: int, chance: random.Random) -> Case:
+    if seed % 4 == 0:
+        text, result, signals = FIXED[seed // 4 % len(FIXED)]
+        return Case(text, Expected("completed", result), signals, loose="settle" in text)
+    return Case(*generated(chance))
+
+
+class Handlers(VirtualHandlers):
+    """Handlers last as long as chance wants. One that is given up may not notice, and answer all the same."""
+
+    def __init__(self, sim: Simulation) -> None:
+        super().__init__(sim.clock)
+        self.sim = sim
+
+    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+        self.order += 1
+        entry = (
+            self.clock.now() + self.sim.duration(),
+            self.order,
+            lambda: report(ended_by(task, lambda: task.function(**(inputs or {})))),
+        )
+        heapq.heappush(self.agenda, entry)
+        return lambda: self._give_up(entry)
+
+    def _give_up(self, entry: tuple[float, int, Callable[[], None]]) -> None:
+        if entry in self.agenda and not self.sim.strikes("late handler", 0.5):
+            self.agenda.remove(entry)
+            heapq.heapify(self.agenda)
+
+
+class Virtual:
+    """A worker's process."""
+
+    def __init__(self, sim: Simulation, number: int, generation: int) -> None:
+        self.sim, self.number = sim, number
+        self.dead = self.busy = False
+        self.frozen_until = 0.0
+        self.handlers = Handlers(sim)
+        name, chance = f"w{number}.{generation}", random.Random(f"{sim.seed}.{number}.{generation}")
+        self.worker = Worker(
+            Interleaved(sim, self), sim.program, sim.tasks_of(number), self.handlers, name, sim.settings, sim.clock.now, chance, self._saw
+        )  # type: ignore[arg-type]
+
+    def _saw(self, what: str, id: str, detail: str) -> None:
+        self.sim.met[f"seen: {what}"] += 1
+        if what == "task":
+            self.sim.body_begins(self.worker.name, id)
+            if id in self.worker.bodies.running:
+                raise Violation(f"a second body of {id} began on {self.worker.name} beside the first")
+
+    def can_step(self) -> bool:
+        return not self.busy and self.frozen_until <= self.sim.clock.now()
+
+    def act(self, what: Callable[[], Any]) -> bool:
+        """Does something as this process, which may die of it."""
+        self.busy = True
+        try:
+            return bool(what())
+        except Crashed:
+            return True
+        finally:
+            self.busy = False
+
+
+class Interleaved:
+    """The store as one process sees it: others act around each call, and calls go wrong."""
+
+    def __init__(self, sim: Simulation, actor: Virtual | None) -> None:
+        self._sim, self._actor = sim, actor
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._sim.inner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            sim = self._sim
+            self._others()
+            if sim.strikes("failed call", 0.01):
+                raise StoreError(f"no connection for {name}")
+            if name == "commit" and sim.strikes("late commit", 0.03):
+                sim.later.append(lambda: method(*args, **kwargs))
+                raise StoreError("no answer yet from commit")
+            answer = method(*args, **kwargs)
+            sim.note(name, answer)
+            self._others()
+            if sim.strikes("lost answer", 0.02):
+                raise StoreError(f"no answer from {name}")
+            return answer
+
+        return call
+
+    def _others(self) -> None:
+        self._sim.interleave()
+        if self._actor and self._actor.dead:
+            raise Crashed
+
+
+class Simulation:
+    """One seed: a database, three processes, services, clients, and chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.chance = seed, random.Random(seed)
+        self.case = case_of(seed, self.chance)
+        self.clock = Clock()
+        self.inner = SqliteStore(":memory:", self.clock.us)
+        self.inner.migrate()
+        self._lay_down_rules()
+        self.met: Counter[str] = Counter()
+        self.faulty, self.depth, self.acts = True, 0, 0
+        self.on = {fault for fault in FAULTS if self.chance.random() < (0.15 if fault == "cancel" else 0.5)}
+        self.on -= AWAY if seed % 5 == 1 else set()
+        self.often, self.often_others = self.chance.choice((1, 1, 3)), self.chance.choice((0.05, 0.15, 0.4))
+        self.later: list[Callable[[], Any]] = []
+        self.roots = ["a", "b", "c"][: self.chance.choice((1, 1, 2, 3))]
+        self.cancelled: set[str] = set()  # asked for and acknowledged
+        self.signals = [
+            NewSignal(f"{root}{i}", root, name, json.dumps(payload))
+            for i, (name, payload) in enumerate(self.case.signals)
+            for root in self.roots
+        ]
+        self.bodies: Counter[str] = Counter()
+        self.tries: Counter[str] = Counter()
+        self.settings = WorkerSettings(
+            claim_ttl_s=TTL_S, margin_s=1.0, crash_limit=1000, missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
+            concurrency=self.chance.choice((1, 2, 100)), batch=self.chance.choice((1, 3, 100)),
+        )  # fmt: skip
+        self.tasks = {task.name: task for task in self._tasks()}
+        self._start()
+        self.generation = 0
+        self.workers = [self._boot(number) for number in range(3)]
+        self.services = [self._service() for _ in range(2)]
+
+    def _lay_down_rules(self) -> None:
+        for name, when, message in RULES:
+            self.inner._db.execute(f"CREATE TRIGGER {name} BEFORE {when} BEGIN SELECT RAISE(ABORT, '{message}'); END")
+
+    def _start(self) -> None:
+        programs = compile_flow(self.case.text, "main.flow").programs_or_raise()
+        self.programs: dict[str, Program] = {p.name: p for p in programs}
+        self.inner.register([Definition(p.name, p.version, p.language, self.case.text, dump_program(p), p.file) for p in programs])
+        first = programs[0]
+        self.inner.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
+
+    def program(self, name: str, version: str | None) -> Program | None:
+        return self.programs.get(name)
+
+    def _boot(self, number: int) -> Virtual:
+        self.generation += 1
+        return Virtual(self, number, self.generation)
+
+    def tasks_of(self, number: int) -> dict[str, Task[..., Any]]:
+        """The last worker lacks a task in some seeds: it must leave that to the others."""
+        return {name: task for name, task in self.tasks.items() if name != "double" or number < 2 or self.seed % 3}
+
+    def _service(self) -> Services:
+        settings = ServiceSettings(crash_limit=1000, batch=self.chance.choice((1, 100)))
+        return Services(Interleaved(self, None), settings, self.clock.now, self.clock.us)  # type: ignore[arg-type]
+
+    # chance
+
+    def strikes(self, fault: str, probability: float) -> bool:
+        """Whether a fault happens now."""
+        struck = self.faulty and fault in self.on and self.chance.random() < probability * self.often
+        self.met[fault] += struck
+        return struck
+
+    def note(self, name: str, answer: Any) -> None:
+        if name == "rescue":
+            self.met["rescued"] += len(answer)
+        for committed in answer[0] if name == "commit" else answer if name == "park" else ():
+            self.met[f"{name}: {committed.outcome}"] += 1
+
+    def duration(self) -> float:
+        if self.strikes("long handler", 0.15):
+            return self.chance.choice((2.0, 20.0, 100.0))
+        return self.chance.choice((0.0, 0.0, 0.1, 0.5))
+
+    # what happens
+
+    def interleave(self) -> None:
+        """Others act while somebody is in a store call."""
+        if not self.faulty or self.depth >= DEPTH:
+            return
+        if self.chance.random() < self.often_others:
+            with self._deeper():
+                for _ in range(self.chance.choice((1, 1, 2, 5))):
+                    self.act()
+        if self.strikes("stall", 0.01):
+            with self._deeper():
+                for _ in range(6):
+                    self.clock.seconds += TTL_S / 3
+                    self.act()
+                    self.act()
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def act(self) -> None:
+        """One act of one actor."""
+        self.acts += 1
+        acts = (self._step, self._step, self._step, self._step, self._handler, self._serve, self._tick, self._fault, self._client)
+        self.chance.choice(acts)()
+
+    def _step(self) -> bool:
+        able = [virtual for virtual in self.workers if virtual.can_step()]
+        return bool(able) and self.step(self.chance.choice(able))
+
+    def step(self, virtual: Virtual) -> bool:
+        did = virtual.act(virtual.worker.step)
+        if virtual.worker.draining and virtual.worker.idle and not virtual.dead:
+            self._replace(virtual)
+        return did
+
+    def _handler(self) -> bool:
+        ended = [virtual.handlers.run_due() for virtual in self.workers if self.chance.random() < 0.7 or not self.faulty]
+        return any(ended)
+
+    def _serve(self) -> bool:
+        try:
+            return self.chance.choice(self.services).run()[0]
+        except StoreError:
+            return True  # it comes again
+
+    def _tick(self) -> None:
+        self.clock.seconds += self.chance.choice((0.0, 0.1, 1.0, 3.0) if self.on & AWAY else (0.0, 0.1, 0.5))
+        if self.strikes("jump", 0.05):
+            self.clock.seconds += self.chance.choice((TTL_S, 3600.0))
+        if self.later and self.chance.random() < 0.5:
+            self.later.pop(0)()
+
+    def _fault(self) -> None:
+        virtual = self.chance.choice(self.workers)
+        if self.strikes("crash", 0.15):
+            self._replace(virtual)
+        elif self.strikes("freeze", 0.1):
+            virtual.frozen_until = self.clock.now() + self.chance.random() * 2 * TTL_S
+        elif self.strikes("drain", 0.1):
+            virtual.worker.draining = True
+        elif not virtual.busy and self.strikes("stop", 0.05):
+            self._stop(virtual)
+
+    def _stop(self, virtual: Virtual) -> None:
+        try:
+            virtual.act(virtual.worker.stop)
+        except StoreError:
+            self.met["stop without an answer"] += 1
+        if not virtual.dead:
+            self._replace(virtual)
+
+    def _replace(self, virtual: Virtual) -> None:
+        """The process is gone, also in the middle of a step; another one takes its place."""
+        virtual.dead = True
+        self.workers[self.workers.index(virtual)] = self._boot(virtual.number)
+
+    def _client(self) -> None:
+        if self.signals and self.chance.random() < 0.2:
+            self._send(self.signals.pop(0))
+        if self.strikes("pause", 0.1):
+            self.inner.pause(self._any_of("type = 0"), self.chance.random() < 0.5)
+        if self.case.loose and self.strikes("cancel", 0.2):
+            self.inner.cancel([self._any_of("parent_id IS NOT NULL")])
+            return
+        if self.strikes("cancel", 0.05):
+            self.cancelled |= {id for id, accepted in self.inner.cancel([self.chance.choice(self.roots)]).items() if accepted}
+
+    def _any_of(self, which: str) -> str:
+        """An execution that has not ended; if there is none, one that does not exist."""
+        found = self._rows(f"SELECT id FROM executions WHERE finished_at IS NULL AND {which} ORDER BY id")
+        return str(self.chance.choice(found)[0]) if found else "nobody"
+
+    def _send(self, signal: NewSignal) -> None:
+        """Twice, as a sender without an answer does."""
+        for _ in range(self.chance.choice((1, 2))):
+            self.inner.signal(signal, 1000)
+
+    def body_begins(self, worker: str, id: str) -> None:
+        """A body begins only under a claim that is in force, and never after its outcome was committed."""
+        self.bodies[id] += 1
+        execution = self.inner.get([id]).get(id)
+        if execution and execution.finished_at is not None:
+            raise Violation(f"a body of {id} began on {worker} after its outcome was committed")
+        holds = self.inner.held_by(worker)
+        if id not in holds and id.rpartition(".")[0] not in holds:
+            raise Violation(f"a body of {id} began on {worker}, which holds no claim")
+
+    # the run
+
+    def run(self) -> Report:
+        problem, finished = "", False
+        try:
+            while self.acts < ACTS and not self._ended():
+                self.act()
+            self._calm()
+            finished = self._settle()
+            self._check(finished)
+        except Exception as wrong:
+            problem = f"{type(wrong).__name__}: {wrong}" if isinstance(wrong, Violation) else traceback.format_exc()
+        self.inner.close()
+        return Report(self.seed, problem, finished, self.met, self.acts)
+
+    def _calm(self) -> None:
+        """No more faults: what was sent late arrives, everybody wakes, nothing is paused."""
+        self.faulty = False
+        for late in self.later:
+            late()
+        for signal in self.signals:
+            self._send(signal)
+        for (id,) in self._rows("SELECT id FROM executions WHERE paused_at IS NOT NULL AND finished_at IS NULL"):
+            self.inner.pause(id, False)
+        for virtual in self.workers:
+            virtual.frozen_until = 0.0
+
+    def _settle(self) -> bool:
+        for _ in range(ROUNDS):
+            if self._ended():
+                return True
+            did = [self._round_of_services(), *[self.step(virtual) for virtual in list(self.workers)], self._handler()]
+            if not any(did):
+                self._wait()
+        return False
+
+    def _round_of_services(self) -> bool:
+        did, self.wait_s = self.services[0].run()
+        return did
+
+    def _wait(self) -> None:
+        """Until the next thing is due; where no claim can expire, nobody comes to look for one every few seconds."""
+        service = self.services[0]
+        if not self._rows("SELECT 1 FROM ready WHERE state = 1 LIMIT 1"):
+            self.wait_s = min((service._next_timer_us - self.clock.us()) / 1e6, service._next_sweep - self.clock.now())
+        nexts = [self.clock.seconds + self.wait_s, *(entry[0] for v in self.workers for entry in v.handlers.agenda[:1])]
+        self.clock.seconds = max(self.clock.seconds + 0.001, min(nexts))
+
+    def _ended(self) -> bool:
+        return not self._rows("SELECT 1 FROM ready UNION ALL SELECT 1 FROM executions WHERE finished_at IS NULL LIMIT 1")
+
+    def _rows(self, sql: str) -> list[Any]:
+        return self.inner._db.execute(sql).fetchall()
+
+    # what must hold at the end
+
+    def _check(self, finished: bool) -> None:
+        if not finished:
+            left = self._rows("SELECT id, type, status, held, cancel_requested_at IS NOT NULL FROM executions WHERE finished_at IS NULL")
+            raise Violation(f"stuck: {left}, ready {self._rows('SELECT id, state, claimed_by, wakes FROM ready')}")
+        for root in self.roots:
+            self._check_end(self.inner.get([root])[root])
+        self._check_history()
+        self.met.update({f"turn: {cause}": times for cause, times in self._rows("SELECT cause, count(*) FROM history GROUP BY cause")})
+        if left := self._rows("SELECT execution_id, n FROM timer_tasks"):
+            raise Violation(f"timers of what has ended: {left}")
+        again = {id: times for id, times in self.bodies.items() if times > 1}
+        if again and not self.on & {*AWAY, "late commit"} and "retries" not in self.case.text and "flaky" not in self.case.text:
+            raise Violation(f"bodies ran again though no worker was away: {again}")
+
+    def _check_end(self, root: Execution) -> None:
+        if root.id in self.cancelled:
+            if root.status != "cancelled":
+                raise Violation(f"{root.id}, whose cancel was acknowledged, ended as {root.status}")
+            return
+        value = json.loads(root.result or "null") if root.status == "completed" else json.loads(root.error or "{}").get("code")
+        if repr(Expected(root.status, value)) != repr(self.case.expected):
+            raise Violation(f"{root.id} ended as {root.status} {value!r} ({root.error}), expected {self.case.expected}")
+
+    def _check_history(self) -> None:
+        rows = self._rows(
+            "SELECT h.execution_id, h.seq, h.fence FROM history h JOIN executions e ON e.id = h.execution_id"
+            " WHERE e.type = 0 ORDER BY h.execution_id, h.seq"
+        )
+        for (id, seq, fence), (next_id, next_seq, next_fence) in zip([("", 0, 0), *rows], rows, strict=False):
+            if next_seq != (seq + 1 if next_id == id else 1) or (next_id == id and next_fence < fence):
+                raise Violation(f"the history of {next_id} goes from turn {seq}, fence {fence} to turn {next_seq}, fence {next_fence}")
+
+    def _tasks(self) -> list[Task[..., Any]]:
+        def fail(code: str = "TaskFailed") -> None:
+            raise TaskFailed("it failed", code=code)
+
+        def flaky(x: int, fails: int) -> int:
+            self.tries[f"flaky {x}"] += 1
+            if self.tries[f"flaky {x}"] <= fails:
+                raise ConnectionError("not yet")
+            return x
+
+        functions: list[tuple[str, Callable[..., Any], int]] = [
+            ("value", lambda value=None: value, 0), ("add", lambda a, b: a + b, 0), ("double", lambda x: x * 2, 0),
+            ("fail", fail, 0), ("flaky", flaky, 1000),
+        ]  # fmt: skip
+        return [Task(function, name, "default", retries, None, 1.0) for name, function, retries in functions]
+
+
+def simulate(first: int, seeds: int) -> list[Report]:
+    return [Simulation(seed).run() for seed in range(first, first + seeds)]
+
+
+def summary(reports: list[Report], took_s: float) -> str:
+    """What was met and what went wrong, for people."""
+    met: Counter[str] = Counter()
+    for report in reports:
+        met.update(report.met)
+    finished = sum(report.finished for report in reports)
+    wrong = [report for report in reports if report.problem]
+    lines = [
+        f"{len(reports)} seeds, {len(reports) / took_s:.1f} a second, {sum(r.acts for r in reports) / len(reports):.0f} acts a seed",
+        f"{finished / len(reports):.2%} finished, {len(wrong)} with violations",
+        "met: " + ", ".join(f"{name} {times:,}" for name, times in sorted(met.items()) if times),
+        *(f"seed {report.seed}: {report.problem}" for report in wrong[:20]),
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    seeds, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    began = time.monotonic()
+    reports = simulate(first, seeds)
+    print(summary(reports, time.monotonic() - began))
+    sys.exit(any(report.problem for report in reports))
+
+
+if __name__ == "__main__":
+    main()

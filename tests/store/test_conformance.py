@@ -1,0 +1,698 @@
+"""What every store promises, one rule at a time, on every database; the clock is the test's."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    SUSPENDED,
+    TASK,
+    WORKFLOW,
+    Claim,
+    Committed,
+    Definition,
+    Done,
+    Needed,
+    NewExecution,
+    NewSignal,
+    NewTimer,
+    Store,
+    TaskEnd,
+    TurnCommit,
+)
+from tests.support.stores import Stores, ready_rows
+
+NOW = 1_800_000_000_000_000
+TTL = 30.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.us = NOW
+
+    def __call__(self) -> int:
+        return self.us
+
+    def forward(self, seconds: float) -> None:
+        self.us += int(seconds * 1e6)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return stores.empty_store(clock)
+
+
+def workflow(id: str = "w", **changes: Any) -> NewExecution:
+    return NewExecution(id, WORKFLOW, "main", "default", version="1").replace(**changes)
+
+
+def task(id: str, **changes: Any) -> NewExecution:
+    parent, _, n = id.rpartition(".")
+    new = NewExecution(id, TASK, "work", "default", parent_id=parent or None, child_no=int(n) if parent else 0, root_id=parent or id)
+    return new.replace(**changes)
+
+
+def claims(store: Store, worker: str = "a", limit: int = 10, queues: tuple[str, ...] = ("default",)) -> dict[str, Claim]:
+    return {claim.id: claim for claim in store.claim(worker, queues, limit, TTL)}
+
+
+def begun(store: Store, id: str = "w", **changes: Any) -> Claim:
+    """A workflow that has been started and claimed."""
+    store.start([workflow(id, **changes)])
+    return claims(store)[id]
+
+
+def turn(claim: Claim, seq: int = 0, end: str = "park", **changes: Any) -> TurnCommit:
+    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s").replace(**changes)
+
+
+def commit(store: Store, *turns: TurnCommit) -> Committed | list[Committed]:
+    answers = store.commit(turns, [])[0]
+    return answers[0] if len(answers) == 1 else answers
+
+
+def outcome(store: Store, turn: TurnCommit) -> str:
+    return store.commit([turn], [])[0][0].outcome
+
+
+def end(store: Store, claim: Claim, status: int = COMPLETED, value: str = "1", **changes: Any) -> bool:
+    return claim.id in store.commit([], [TaskEnd(claim.id, claim.fence, status, value, worker="a").replace(**changes)])[1]
+
+
+def status(store: Store, id: str) -> str:
+    return store.get([id])[id].status
+
+
+def running_task(store: Store, **changes: Any) -> Claim:
+    """Task `w.1` of a parked workflow, claimed."""
+    claim = begun(store)
+    assert outcome(store, turn(claim, starts=(task("w.1", **changes),))) == "parked"
+    return claims(store)["w.1"]
+
+
+def send(store: Store, id: str, to: str = "w", limit: int = 10) -> str:
+    return store.signal(NewSignal(id, to, "go", json.dumps(id)), limit)
+
+
+# schema and definitions
+
+
+def test_migrations_run_once(store: Store) -> None:
+    assert store.schema_version() == 1
+    assert store.migrate() == []
+
+
+def test_the_version_registered_last_is_current_also_an_older_one(store: Store) -> None:
+    old, new = Definition("main", "1", "flow", "old", "{}", "f"), Definition("main", "2", "flow", "new", "{}", "f")
+    for definition in (old, new, new):
+        store.register([definition])
+    assert (store.definition("main"), store.definition("main", "1"), store.definition("none")) == (new, old, None)
+    store.register([old, Definition("other", "1", "flow", "", "{}", "f")])
+    assert [definition for definition, _ in store.definitions()] == [old, Definition("other", "1", "flow", "", "{}", "f")]
+
+
+# starting
+
+
+def test_a_start_with_the_same_id_changes_nothing(store: Store) -> None:
+    assert store.start([workflow(inputs="1")])[0].created
+    again = store.start([workflow(inputs="2"), workflow("x")])
+    assert [(s.id, s.created) for s in again] == [("w", False), ("x", True)]
+    assert store.get(["w"])["w"].inputs == "1"
+
+
+def test_a_start_with_a_used_key_gives_the_one_that_has_it(store: Store) -> None:
+    store.start([workflow(key="k")])
+    again = store.start([workflow("x", key="k"), workflow("y", key="other"), workflow("z", name="else", key="k")])
+    assert [(s.id, s.created) for s in again] == [("w", False), ("y", True), ("z", True)]
+    assert [row[0] for row in ready_rows(store)] == ["w", "y", "z"]
+
+
+def test_the_same_start_twice_in_one_batch_is_one(store: Store) -> None:
+    assert [s.created for s in store.start([workflow(), workflow(), workflow("x", key="k"), workflow("y", key="k")])] == [
+        True, False, True, False,
+    ]  # fmt: skip
+
+
+def test_text_comes_back_as_it_went_in(store: Store) -> None:
+    inputs = '{"b": 1.0, "a":1e2,  "é": "\\u0000 💡 \'%s"}'
+    store.start([workflow(inputs=inputs)])
+    assert store.get(["w"])["w"].inputs == inputs
+
+
+def test_a_delayed_start_is_free_when_it_is_due_and_not_before(store: Store, clock: Clock) -> None:
+    store.start([workflow(delay_s=5.0)])
+    clock.forward(4.999999)
+    assert store.fire_timers(10) == (0, NOW + 5_000_000)
+    assert send(store, "s") == "sent"
+    assert claims(store) == {}
+    clock.forward(0.000001)
+    assert store.fire_timers(10) == (1, None)
+    assert list(claims(store)) == ["w"]
+
+
+# claims
+
+
+def test_claims_go_by_priority_then_by_age_then_by_id(store: Store, clock: Clock) -> None:
+    store.start([workflow("d"), workflow("c", priority=5)])
+    clock.forward(1)
+    store.start([workflow("b"), workflow("a"), workflow("e", priority=5)])
+    assert list(claims(store)) == ["c", "e", "d", "a", "b"]
+
+
+def test_resumes_come_before_everything_else(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim)) == "parked"
+    store.start([workflow("x", priority=9)])
+    send(store, "s")
+    assert list(claims(store)) == ["w", "x"]
+
+
+def test_a_claim_takes_only_its_queues_and_not_more_than_its_limit(store: Store) -> None:
+    store.start([workflow(f"d{i}") for i in range(3)] + [workflow("m", queue="mail"), workflow("o", queue="other")])
+    assert list(claims(store, limit=2, queues=("mail", "default"))) == ["m", "d0"]
+    assert list(claims(store)) == ["d1", "d2"]
+
+
+def test_two_claimers_get_different_rows_and_rising_fences(store: Store, stores: Stores, clock: Clock) -> None:
+    store.start([workflow(f"w{i}") for i in range(4)])
+    first, second = claims(store, "a", 2), claims(stores.store(clock), "b", 9)
+    assert (list(first), list(second)) == (["w0", "w1"], ["w2", "w3"])
+    assert max(c.fence for c in first.values()) < min(c.fence for c in second.values())
+    assert store.held_by("b") == {id: claim.fence for id, claim in second.items()}
+
+
+def test_extending_tells_the_wakes_of_what_is_still_held(store: Store, clock: Clock) -> None:
+    claim, other = begun(store), begun(store, "x")
+    send(store, "s")
+    store.release({"x": other.fence})
+    clock.forward(TTL - 1)
+    assert store.extend({"w": claim.fence, "x": other.fence, "none": 1}, TTL) == {"w": 1}
+    clock.forward(TTL - 1)
+    assert store.rescue(10, 3) == []
+
+
+def test_a_released_claim_is_free_and_its_fence_is_worth_nothing(store: Store) -> None:
+    claim = running_task(store)
+    store.release({"w.1": claim.fence - 1})
+    assert store.held_by("a") == {"w.1": claim.fence}
+    store.release({"w.1": claim.fence})
+    assert store.held_by("a") == {}
+    assert not end(store, claim)
+    again = claims(store)["w.1"]
+    assert (again.attempt, again.fence > claim.fence) == (1, True)
+
+
+def test_dropping_needs_the_fence(store: Store) -> None:
+    claim = begun(store)
+    store.drop({"w": claim.fence + 1})
+    assert ready_rows(store) == [("w", 1, 0)]
+    store.drop({"w": claim.fence})
+    assert ready_rows(store) == []
+
+
+# parking and waking
+
+
+def test_a_wake_before_the_park_refuses_it(store: Store) -> None:
+    claim = begun(store)
+    send(store, "s")
+    assert store.park([claim]) == [Committed("w", "woken", 1)]
+    assert store.park([claim.__class__(**{**claim.__dict__, "wakes": 1})]) == [Committed("w", "parked")]
+
+
+def test_a_wake_after_the_park_makes_the_row_again(store: Store) -> None:
+    claim = begun(store)
+    assert store.park([claim])[0].outcome == "parked"
+    assert ready_rows(store) == []
+    send(store, "s")
+    again = claims(store)["w"]
+    assert again.fence > claim.fence
+    assert store.park([claim])[0].outcome == "lost"
+
+
+def test_many_wakes_of_one_who_sleeps_are_one(store: Store) -> None:
+    store.park([begun(store)])
+    for i in range(3):
+        send(store, f"s{i}")
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_a_turn_that_would_park_is_committed_but_woken(store: Store) -> None:
+    claim = begun(store)
+    send(store, "s")
+    assert commit(store, turn(claim)) == Committed("w", "woken", 1)
+    assert store.load(["w"])[0].seq == 1
+
+
+def test_a_turn_that_goes_on_hears_of_wakes(store: Store) -> None:
+    claim = begun(store)
+    assert commit(store, turn(claim, end="own")) == Committed("w", "own", 0)
+    send(store, "s")
+    assert commit(store, turn(claim, 1, "own")) == Committed("w", "own", 1)
+    assert commit(store, turn(claim, 2, "own", timers=(NewTimer(1, 1.0),))) == Committed("w", "own", 1)
+
+
+def test_a_yielded_workflow_can_be_claimed_by_others(store: Store) -> None:
+    assert outcome(store, turn(begun(store), end="yield")) == "parked"
+    assert list(claims(store, "b")) == ["w"]
+
+
+# the guards of a commit
+
+
+@pytest.mark.parametrize("how", ["own", "park", "finish"])
+def test_a_turn_with_another_seq_is_lost_and_writes_nothing(store: Store, how: str) -> None:
+    claim = begun(store)
+    made = dict(starts=(task("w.1"),), timers=(NewTimer(2, 1.0),)) if how != "own" else {}
+    assert outcome(store, turn(claim, 1, how, **made)) == "lost"
+    assert (store.history("w"), store.children("w"), store.fire_timers(9)) == ([], [], (0, None))
+    assert ready_rows(store) == [("w", 1, 0)]
+
+
+@pytest.mark.parametrize("how", ["own", "park", "finish"])
+def test_the_same_turn_twice_is_applied_once(store: Store, how: str) -> None:
+    claim = begun(store)
+    first = turn(claim, end=how, status=COMPLETED if how == "finish" else SUSPENDED)
+    assert outcome(store, first) != "lost"
+    assert outcome(store, first) == "lost"
+    assert len(store.history("w")) == 1
+
+
+@pytest.mark.parametrize("how", ["own", "park"])
+def test_after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not(store: Store, clock: Clock, how: str) -> None:
+    old = begun(store)
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 3) == ["w"]
+    assert store.load(["w"])[0].fence > old.fence
+    assert outcome(store, turn(old, end=how)) == "lost"
+    new = claims(store, "b")["w"]
+    assert new.crashes == 1
+    assert outcome(store, turn(old, end=how)) == "lost"
+    assert outcome(store, turn(new, end=how)) != "lost"
+
+
+def test_one_lost_turn_takes_nothing_with_it(store: Store) -> None:
+    good, bad = begun(store), begun(store, "x")
+    answers = store.commit([turn(bad, 7), turn(good, starts=(task("w.1"),))], [])[0]
+    assert [answer.outcome for answer in answers] == ["lost", "parked"]
+    assert status(store, "w.1") == "pending"
+
+
+def test_a_turn_writes_the_ends_of_the_tasks_its_owner_ran(store: Store) -> None:
+    claim = begun(store)
+    done = (Done(1, "work", "default", "{}", COMPLETED, '"yes"', 1, 500), Done(2, "work", "default", "{}", FAILED, '"no"', 2, 0))
+    assert outcome(store, turn(claim, end="own", done=done)) == "own"
+    rows = store.children("w")
+    assert [(r.id, r.status, r.result, r.error, r.attempt) for r in rows] == [
+        ("w.1", "completed", '"yes"', None, 1), ("w.2", "failed", None, '"no"', 2),
+    ]  # fmt: skip
+    assert (rows[0].started_at, rows[0].finished_at) == (NOW - 500, NOW)
+    assert [o.n for o in store.outcomes([Needed("w", (1, 2, 3))])["w"]] == [1, 2]
+
+
+def test_history_has_no_gaps_and_the_witness_tells_the_fence(store: Store) -> None:
+    claim = begun(store)
+    for seq in range(3):
+        assert outcome(store, turn(claim, seq, "own")) == "own"
+    assert outcome(store, turn(claim, 3, "finish", status=COMPLETED, value="7")) == "finished"
+    assert [(t.seq, t.from_status, t.to_status, t.fence) for t in store.history("w")] == [
+        (1, "pending", "suspended", claim.fence), (2, "suspended", "suspended", claim.fence),
+        (3, "suspended", "suspended", claim.fence), (4, "suspended", "completed", claim.fence),
+    ]  # fmt: skip
+    assert (store.witness("w", 4), store.witness("w", 5)) == (claim.fence, None)
+
+
+def test_a_turn_keeps_its_snapshot_unless_it_brings_a_new_one(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", snapshot=b"\x00one", owned='[["x"]]')) == "own"
+    assert outcome(store, turn(claim, 1, "park", snapshot=None, attributes='{"a": 1}')) == "parked"
+    loaded = store.load(["w", "none"])
+    assert [(row.snapshot, row.owned, row.seq) for row in loaded] == [(b"\x00one", "[]", 2)]
+    assert store.get(["w"])["w"].attributes == '{"a": 1}'
+
+
+# ends
+
+
+def test_the_end_of_a_task_wakes_its_parent(store: Store) -> None:
+    claim = running_task(store)
+    assert end(store, claim, value='"v"')
+    assert not end(store, claim)
+    assert (status(store, "w.1"), ready_rows(store)) == ("completed", [("w", 0, 0)])
+    assert [(o.n, o.value) for o in store.outcomes([Needed("w", (1,))])["w"]] == [(1, '"v"')]
+
+
+def test_of_two_ends_of_a_task_in_one_commit_the_one_with_the_newest_fence_is_taken(store: Store) -> None:
+    old = running_task(store)
+    store.release({"w.1": old.fence})
+    new = claims(store)["w.1"]
+    ends = [TaskEnd("w.1", new.fence, COMPLETED, '"new"'), TaskEnd("w.1", old.fence, COMPLETED, '"old"')]
+    assert store.commit([], ends)[1] == {"w.1"}
+    assert store.get(["w.1"])["w.1"].result == '"new"'
+
+
+def test_an_end_and_the_turn_of_its_parent_in_one_commit(store: Store) -> None:
+    claim = running_task(store)
+    send(store, "s")
+    parent = claims(store)["w"]
+    answers, accepted = store.commit([turn(parent, 1)], [TaskEnd("w.1", claim.fence, COMPLETED, "1")])
+    assert (accepted, answers) == ({"w.1"}, [Committed("w", "woken", 1)])
+
+
+def test_a_finished_child_workflow_wakes_its_parent(store: Store) -> None:
+    parent = begun(store)
+    assert outcome(store, turn(parent, starts=(workflow("w.1", parent_id="w", child_no=1, root_id="w"),))) == "parked"
+    child = claims(store)["w.1"]
+    assert outcome(store, turn(child, end="finish", status=COMPLETED, value="3")) == "finished"
+    assert ready_rows(store) == [("w", 0, 0)]
+    assert store.get(["w.1"])["w.1"].result == "3"
+
+
+def test_a_failed_workflow_asks_its_children_to_end(store: Store) -> None:
+    parent = begun(store)
+    children = (workflow("w.1", parent_id="w", child_no=1, root_id="w", delay_s=60.0), task("w.2"))
+    assert outcome(store, turn(parent, end="own", starts=children, timers=(NewTimer(3, 1.0),))) == "own"
+    assert outcome(store, turn(parent, 1, "finish", status=FAILED, value='{"code": "E"}')) == "finished"
+    assert [child.cancel_requested_at for child in store.children("w")] == [NOW, NOW]
+    assert store.fire_timers(9) == (0, None)
+    assert [(id, state) for id, state, _ in ready_rows(store)] == [("w.1", 0), ("w.2", 0)]
+
+
+def test_a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused(store: Store, clock: Clock) -> None:
+    claim = running_task(store, max_attempts=3)
+    assert end(store, claim, FAILED, '"e"', retry_s=5.0)
+    assert not end(store, claim)
+    clock.forward(4.9)
+    assert store.fire_timers(10)[0] == 0
+    assert claims(store) == {}
+    clock.forward(0.1)
+    assert store.fire_timers(10)[0] == 1
+    assert claims(store)["w.1"].attempt == 2
+    assert [(t.seq, t.cause, t.error) for t in store.history("w.1")] == [(1, "attempt failed", '"e"')]
+
+
+def test_an_attempt_that_does_not_count_is_given_back(store: Store, clock: Clock) -> None:
+    claim = running_task(store)
+    assert end(store, claim, FAILED, '"e"', retry_s=5.0, counts=False)
+    clock.forward(5)
+    store.fire_timers(10)
+    assert claims(store)["w.1"].attempt == 1
+    assert store.history("w.1") == []
+
+
+def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, starts=tuple(task(f"w.{n}") for n in (1, 2, 3)))) == "parked"
+    tasks = claims(store)
+    eager, patient = Needed("w", (1, 2, 3), whole=True, fails=True), Needed("w", (1, 2, 3), whole=True)
+    assert end(store, tasks["w.1"])
+    assert store.outcomes([eager]) == {"w": []}
+    assert end(store, tasks["w.3"], FAILED)
+    assert sorted(o.n for o in store.outcomes([eager])["w"]) == [1, 3]
+    assert store.outcomes([patient]) == {"w": []}
+    assert end(store, tasks["w.2"])
+    assert sorted(o.n for o in store.outcomes([patient])["w"]) == [1, 2, 3]
+
+
+# rescue
+
+
+def test_only_expired_claims_and_those_of_dead_workers_are_rescued(store: Store, clock: Clock) -> None:
+    store.start([workflow("x"), workflow("y")])
+    claims(store, "a", 1)
+    claims(store, "b", 1)
+    assert store.rescue(10, 3) == []
+    assert store.rescue(10, 3, ["b"]) == ["y"]
+    clock.forward(TTL + 0.000001)
+    assert store.rescue(10, 3) == ["x"]
+    assert store.rescue(10, 3) == []
+
+
+def test_a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent(store: Store, clock: Clock) -> None:
+    parent = begun(store)
+    assert outcome(store, turn(parent, starts=(workflow("w.1", parent_id="w", child_no=1, root_id="w"),))) == "parked"
+    for crashes in range(3):
+        assert claims(store)["w.1"].crashes == crashes
+        clock.forward(TTL + 1)
+        assert store.rescue(10, 3) == ["w.1"]
+    failed = store.get(["w.1"])["w.1"]
+    assert (failed.status, json.loads(failed.error or "{}")["code"]) == ("failed", "Crashed")
+    assert [t.cause for t in store.history("w.1")] == ["crash loop"]
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_crashes_of_different_turns_are_not_added_up(store: Store, clock: Clock) -> None:
+    store.start([workflow()])
+    for seq in range(4):
+        assert outcome(store, turn(claims(store)["w"], seq, "own")) == "own"
+        clock.forward(TTL + 1)
+        assert store.rescue(10, 2) == ["w"]
+    assert claims(store)["w"].crashes == 1
+
+
+def test_a_task_that_kills_its_workers_runs_out_of_attempts(store: Store, clock: Clock) -> None:
+    running_task(store)
+    for attempt in (2, 3):
+        clock.forward(TTL + 1)
+        assert store.rescue(10, 3) == ["w.1"]
+        assert claims(store)["w.1"].attempt == attempt
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 3) == ["w.1"]
+    assert (status(store, "w.1"), ready_rows(store)) == ("failed", [("w", 0, 0)])
+
+
+# timers
+
+
+def test_a_timer_never_fires_early_and_only_once(store: Store, clock: Clock) -> None:
+    assert outcome(store, turn(begun(store), timers=(NewTimer(1, 2.5), NewTimer(2, None, NOW + 9_000_000)))) == "parked"
+    clock.forward(2.499999)
+    assert store.fire_timers(10) == (0, NOW + 2_500_000)
+    assert store.outcomes([Needed("w", (1,))])["w"] == []
+    clock.forward(0.000001)
+    assert store.fire_timers(10) == (1, NOW + 9_000_000)
+    assert [(o.n, o.status, o.ended_at, o.type) for o in store.outcomes([Needed("w", (1, 2))])["w"]] == [(1, COMPLETED, clock.us, None)]
+    assert store.fire_timers(10)[0] == 0
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_a_workflow_whose_time_is_over_is_woken_and_told(store: Store, clock: Clock) -> None:
+    store.park([begun(store, timeout_s=5.0)])
+    assert store.fire_timers(10) == (0, NOW + 5_000_000)
+    clock.forward(5)
+    assert not ready_rows(store)
+    assert store.fire_timers(10)[0] == 1
+    assert ready_rows(store) == [("w", 0, 0)]
+    assert store.load(["w"])[0].timed_out
+
+
+def test_a_task_that_nobody_runs_in_time_fails(store: Store, clock: Clock) -> None:
+    assert outcome(store, turn(begun(store), starts=(task("w.1", timeout_s=5.0),))) == "parked"
+    clock.forward(5)
+    assert store.fire_timers(10) == (1, None)
+    assert (status(store, "w.1"), ready_rows(store)) == ("failed", [("w", 0, 0)])
+
+
+# signals
+
+
+def test_signals_are_read_in_the_order_of_sending_until_they_are_consumed(store: Store) -> None:
+    claim = begun(store)
+    for id in ("c", "a", "b"):
+        assert send(store, id) == "sent"
+    assert [(m.id, m.payload, m.received_at) for m in store.mail(["w", "none"])["w"]] == [
+        ("c", '"c"', NOW), ("a", '"a"', NOW), ("b", '"b"', NOW),
+    ]  # fmt: skip
+    assert outcome(store, turn(claim, end="own", consumed=("c", "b"))) == "own"
+    assert [m.id for m in store.mail(["w"])["w"]] == ["a"]
+
+
+def test_a_signal_can_be_consumed_only_once(store: Store) -> None:
+    claim = begun(store)
+    send(store, "s")
+    assert outcome(store, turn(claim, end="own", consumed=("s",))) == "own"
+    with pytest.raises(AssertionError):
+        store.commit([turn(claim, 1, "own", consumed=("s",))], [])
+    assert store.load(["w"])[0].seq == 1
+
+
+def test_what_becomes_of_a_signal(store: Store) -> None:
+    claim = begun(store)
+    assert [send(store, "a"), send(store, "a"), send(store, "b", limit=1), send(store, "c", "none")] == [
+        "sent", "duplicate", "full", "missing",
+    ]  # fmt: skip
+    assert ready_rows(store) == [("w", 1, 1)]
+    assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
+    assert (send(store, "d"), ready_rows(store)) == ("late", [])
+
+
+def test_a_turn_sends_signals_to_those_who_are_there(store: Store) -> None:
+    claim, other = begun(store), begun(store, "x")
+    store.park([other])
+    send(store, "first", "x")
+    sent = (NewSignal("1", "x", "n", "1"), NewSignal("2", "none", "n", "2"), NewSignal("3", "x", "n", "3"), NewSignal("4", "w", "n", "4"))
+    assert commit(store, turn(claim, signals=sent)) == Committed("w", "woken", 1)
+    boxes = store.mail(["x", "w", "none"])
+    assert {id: [m.id for m in box] for id, box in boxes.items()} == {"x": ["first", "1", "3"], "w": ["4"]}
+    assert [row[0] for row in ready_rows(store)] == ["w", "x"]
+
+
+# cancel and pause
+
+
+def test_an_acknowledged_cancel_wins_over_the_result(store: Store) -> None:
+    claim = begun(store)
+    assert store.cancel(["w", "none"]) == {"w": True}
+    assert store.load(["w"])[0].cancel_requested
+    assert outcome(store, turn(claim, end="finish", status=COMPLETED, value="1")) == "finished"
+    ended = store.get(["w"])["w"]
+    assert (ended.status, ended.result, json.loads(ended.error or "{}")["code"]) == ("cancelled", None, "Cancelled")
+    assert store.history("w")[-1].error == ended.error
+    assert (store.cancel(["w"]), ready_rows(store)) == ({"w": False}, [])
+
+
+def test_a_cancelled_workflow_is_woken_also_before_its_delayed_start(store: Store) -> None:
+    store.start([workflow(delay_s=60.0)])
+    store.park([begun(store, "x")])
+    assert store.cancel(["w", "x"]) == {"w": True, "x": True}
+    assert sorted(claims(store)) == ["w", "x"]
+
+
+def test_a_cancelled_task_that_nobody_runs_ends_at_once(store: Store) -> None:
+    assert outcome(store, turn(begun(store), starts=(task("w.1"),))) == "parked"
+    assert store.cancel(["w.1"]) == {"w.1": True}
+    assert (status(store, "w.1"), ready_rows(store)) == ("cancelled", [("w", 0, 0)])
+
+
+def test_a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, starts=(task("w.1"), task("w.2", max_attempts=5)))) == "parked"
+    tasks = claims(store)
+    assert store.cancel(["w.1", "w.2"]) == {"w.1": True, "w.2": True}
+    assert [task.cancel_requested for task in store.load_tasks(["w.1", "w.2"])] == [True, True]
+    assert end(store, tasks["w.1"])
+    assert end(store, tasks["w.2"], FAILED, retry_s=1.0)
+    assert (status(store, "w.1"), status(store, "w.2")) == ("completed", "cancelled")
+
+
+def test_the_sweep_ends_tasks_that_a_turn_asked_to_end(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", starts=(task("w.1"), task("w.2")))) == "own"
+    held = store.claim("b", ["default"], 1, TTL)[0]
+    assert outcome(store, turn(claim, 1, "park", cancels=((1, 2),))) == "parked"
+    assert [line.split(":")[0] for line in store.sweep(10)] == ["w.2"]
+    assert (held.id, status(store, "w.1"), status(store, "w.2")) == ("w.1", "running", "cancelled")
+    assert store.sweep(10) == []
+
+
+def test_pausing_wakes_and_is_told_to_whoever_loads(store: Store) -> None:
+    claim = begun(store)
+    assert store.pause("none", True) is None
+    assert store.pause("w", True, "because", "me") is True
+    assert (store.load(["w"])[0].paused, ready_rows(store)) == (True, [("w", 1, 1)])
+    assert store.pause("w", False) is True
+    assert not store.load(["w"])[0].paused
+    assert outcome(store, turn(claim, end="finish", status=FAILED, value="{}")) == "finished"
+    assert (store.pause("w", True), ready_rows(store)) == (False, [])
+
+
+# groups that hold back
+
+
+def test_what_is_held_back_begins_with_its_release(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    starts = (task("w.1"), task("w.2", held=True), workflow("w.3", parent_id="w", child_no=3, root_id="w", held=True))
+    timers = (NewTimer(4, 5.0, held=True), NewTimer(5, None, NOW + 60_000_000, held=True))
+    assert outcome(store, turn(claim, end="own", starts=starts, timers=timers)) == "own"
+    assert (list(claims(store)), store.fire_timers(9)) == (["w.1"], (0, None))
+    clock.forward(10)
+    assert outcome(store, turn(claim, 1, "own", releases=((2, 4),))) == "own"
+    assert (sorted(claims(store)), store.fire_timers(9)) == (["w.2", "w.3"], (0, NOW + 15_000_000))
+    clock.forward(10)
+    assert outcome(store, turn(claim, 2, "own", releases=((2, 5),))) == "own"
+    assert store.fire_timers(9) == (1, NOW + 60_000_000)
+
+
+def test_a_child_that_is_held_back_finds_its_signals_when_it_is_released(store: Store) -> None:
+    claim = begun(store)
+    child = workflow("w.1", parent_id="w", child_no=1, root_id="w", held=True)
+    assert outcome(store, turn(claim, end="own", starts=(child,))) == "own"
+    sent = NewSignal("t", "w.1", "go", "1")
+    assert (send(store, "s", "w.1"), store.pause("w.1", True)) == ("sent", True)
+    assert outcome(store, turn(claim, 1, "own", signals=(sent,))) == "own"
+    assert claims(store) == {}
+    assert outcome(store, turn(claim, 2, "own", releases=((1, 1),))) == "own"
+    assert (list(claims(store)), [m.id for m in store.mail(["w.1"])["w.1"]]) == (["w.1"], ["s", "t"])
+
+
+def test_a_cancelled_child_that_is_held_back_takes_the_turn_that_ends_it(store: Store) -> None:
+    claim = begun(store)
+    held = [workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w", held=True) for n in (1, 2)]
+    assert outcome(store, turn(claim, end="own", starts=(*held, task("w.3", held=True)))) == "own"
+    assert store.cancel(["w.1", "w.3"]) == {"w.1": True, "w.3": True}
+    assert outcome(store, turn(claim, 1, "own", cancels=((2, 2),), releases=((1, 3),))) == "own"
+    assert (sorted(claims(store)), status(store, "w.3")) == (["w.1", "w.2"], "cancelled")
+
+
+def test_a_promoted_task_is_born_claimed_with_a_fence_of_its_own(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    starts = (task("w.1", attempt=1), task("w.2"))
+    answer = store.commit([turn(claim, starts=starts, promoted=(1,), claim_ttl_s=TTL)], [])[0][0]
+    assert answer.outcome == "parked"
+    assert answer.promoted[1] > claim.fence
+    assert store.held_by("a") == {"w.1": answer.promoted[1]}
+    assert [(id, claim.attempt) for id, claim in claims(store, "b").items()] == [("w.2", 1)]
+    clock.forward(TTL - 1)
+    assert store.rescue(10, 3) == []
+    assert end(store, Claim("w.1", TASK, "default", answer.promoted[1], 0, 1, 0))
+    assert store.get(["w.1"])["w.1"].attempt == 1
+
+
+# reading and pruning
+
+
+def test_lists_show_roots_newest_first_by_name_and_status(store: Store, clock: Clock) -> None:
+    for id in ("a", "b", "c"):
+        store.start([workflow(id, name="x" if id == "b" else "main")])
+        clock.forward(1)
+    claim = claims(store)["b"]
+    assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
+    assert [e.id for e in store.find(None, None, None, 10)] == ["c", "b", "a"]
+    assert [e.id for e in store.find("main", None, None, 1)] == ["c"]
+    assert [e.id for e in store.find(None, None, "c", 10)] == ["b", "a"]
+    assert [e.id for e in store.find(None, "completed", None, 10)] == ["b"]
+    assert [e.id for e in store.find(None, "running", None, 10)] == ["c", "a"]
+
+
+def test_children_are_listed_by_number(store: Store) -> None:
+    assert outcome(store, turn(begun(store), starts=tuple(task(f"w.{n}") for n in (10, 2, 1)))) == "parked"
+    store.start([workflow("w2")])
+    assert [child.id for child in store.children("w")] == ["w.1", "w.2", "w.10"]
+
+
+def test_pruning_takes_what_ended_long_ago_with_everything_below_it(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    send(store, "s")
+    assert outcome(store, turn(claim, end="own", starts=(task("w.1"),), timers=(NewTimer(2, 1.0),))) == "own"
+    assert end(store, claims(store)["w.1"])
+    assert outcome(store, turn(claim, 1, "finish", status=CANCELLED, value="{}")) == "finished"
+    store.start([workflow("w2")])
+    clock.forward(60)
+    assert store.prune(60.0, 10) == 0
+    clock.forward(1)
+    assert store.prune(60.0, 10) == 1
+    assert (list(store.get(["w", "w.1", "w2"])), store.history("w"), store.mail(["w"])) == (["w2"], [], {})
+    assert [row[0] for row in ready_rows(store)] == ["w2"]

@@ -1,0 +1,265 @@
+"""What only a server with many connections can show: real interleavings, deadlocks, lost connections, plans."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from rhythm.errors import StoreError
+from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, NewExecution, NewSignal, NewTimer, Store, TaskEnd, TurnCommit
+from rhythm.store.postgres.connection import SQL
+from rhythm.store.postgres.store import PostgresStore
+from tests.support.postgres import Schemas
+from tests.support.stores import ready_rows
+
+TTL = 30.0
+
+
+@pytest.fixture
+def store(schemas: Schemas) -> PostgresStore:
+    return schemas.empty_store()
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
+
+
+@pytest.fixture
+def session(schemas: Schemas) -> Iterator[psycopg.Connection]:
+    """A transaction of somebody else, by hand."""
+    with psycopg.connect(schemas.url, options=f"-c search_path={schemas.name}") as connection:
+        yield connection
+
+
+def start(store: Store, *ids: str) -> None:
+    store.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+
+
+def claim(store: Store, worker: str = "a", limit: int = 100) -> dict[str, Claim]:
+    return {claim.id: claim for claim in store.claim(worker, ["default"], limit, TTL)}
+
+
+def parking(claim: Claim, seq: int = 0, **changes: object) -> TurnCommit:
+    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, "park", "a", "turn", snapshot=b"s").replace(**changes)
+
+
+@contextmanager
+def blocked(schemas: Schemas, pool: ThreadPoolExecutor, work: Callable[[], object]) -> Iterator[Future[object]]:
+    """Work that waits for a lock of ours while the body of this runs."""
+    future = pool.submit(work)
+    waiting = b"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    while not future.done() and schemas.admin.execute(waiting).fetchone() == (0,):
+        threading.Event().wait(0.005)
+    assert not future.done(), future.result()
+    yield future
+
+
+def test_a_claim_goes_around_rows_that_another_is_taking(store: PostgresStore, session: psycopg.Connection) -> None:
+    start(store, "x", "y")
+    session.execute("SELECT 1 FROM ready WHERE id = 'x' FOR UPDATE")
+    assert list(claim(store)) == ["y"]
+
+
+def test_many_claimers_never_get_the_same_row(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    start(store, *(f"w{i}" for i in range(300)))
+    workers = [schemas.store() for _ in range(6)]
+
+    def take(worker: PostgresStore) -> list[str]:
+        taken: list[str] = []
+        while got := claim(worker, "a", 7):
+            taken += got
+        return taken
+
+    taken = [id for ids in pool.map(take, workers) for id in ids]
+    assert (len(taken), len(set(taken))) == (300, 300)
+
+
+def test_a_park_that_waits_for_a_wake_is_refused(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("UPDATE ready SET wakes = wakes + 1 WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.commit([parking(held)], [])[0][0].outcome) as answer:
+        session.commit()
+        assert answer.result() == "woken"
+
+
+def test_a_wake_that_waits_for_a_park_makes_the_row_again(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    claim(store)
+    session.execute("DELETE FROM ready WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.signal(NewSignal("s", "w", "go", "1"), 10)) as answer:
+        session.commit()
+        assert answer.result() == "sent"
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_a_rescuer_with_an_old_list_leaves_an_extended_claim_alone(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.claim("a", ["default"], 1, -1.0)
+    session.execute("UPDATE ready SET claim_expires_at = now_us() + 60000000 WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.rescue(10, 3)) as answer:
+        session.commit()
+        assert answer.result() == []
+
+
+def test_an_acknowledged_cancel_is_seen_by_the_finish_that_waited_for_it(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("UPDATE ready SET wakes = wakes + 1 WHERE id = 'w'")
+    finish = parking(held, end="finish", status=COMPLETED)
+    with blocked(schemas, pool, lambda: store.commit([finish], [])) as answer:
+        session.execute("UPDATE executions SET cancel_requested_at = now_us() WHERE id = 'w'")
+        session.commit()
+        answer.result()
+    assert store.get(["w"])["w"].status == "cancelled"
+
+
+def test_a_task_that_ended_while_its_time_ran_out_stays_as_it_ended(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    store.start([NewExecution("t", TASK, "work", "default", timeout_s=0.0)])
+    claim(store)
+    session.execute("DELETE FROM ready WHERE id = 't'")
+    with blocked(schemas, pool, lambda: store.fire_timers(10)) as answer:
+        session.execute("UPDATE executions SET status = 5, result = '1', finished_at = now_us() WHERE id = 't'")
+        session.commit()
+        answer.result()
+    ended = store.get(["t"])["t"]
+    assert (ended.status, ended.result) == ("completed", "1")
+
+
+def test_a_timer_that_another_has_fired_is_not_fired_again(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"], end="own", timers=(NewTimer(1, 0.0),))], [])
+    session.execute("UPDATE ready SET wakes = wakes + 1 WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.fire_timers(10)[0]) as answer:
+        session.execute("UPDATE timer_tasks SET fired_at = 1")
+        session.commit()
+        assert answer.result() == 0
+
+
+def test_signals_sent_at_once_are_numbered_without_gaps(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    start(store, "w")
+    senders = [schemas.store() for _ in range(6)]
+
+    def send(i: int) -> str:
+        return senders[i % 6].signal(NewSignal(f"s{i}", "w", "go", "1"), 1000)
+
+    assert set(pool.map(send, range(60))) == {"sent"}
+    numbers = store.db.alone(lambda: store.db.query(b"SELECT n FROM workflow_signals ORDER BY n").fetchall())
+    assert [n for (n,) in numbers] == list(range(1, 61))
+
+
+def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    store.start([NewExecution("w", WORKFLOW, "main", "default", held=True)])
+    session.execute("UPDATE executions SET held = false WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.signal(NewSignal("s", "w", "go", "1"), 10)) as answer:
+        session.commit()
+        assert answer.result() == "sent"
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_flushes_that_park_and_wake_crosswise_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    """Two workers, each parking workflows whose children the other one ends, in opposite orders."""
+    start(store, *(f"w{i}" for i in range(20)))
+    stores = [schemas.store(), schemas.store()]
+    for _ in range(5):
+        _crosswise(store, stores, pool)
+    assert all(store.load([f"w{i}"])[0].seq == 10 for i in range(20))
+
+
+def _crosswise(store: PostgresStore, stores: list[PostgresStore], pool: ThreadPoolExecutor) -> None:
+    held = claim(store)
+    assert len(held) == 20
+    seqs = {row.id: row.seq for row in store.load(list(held))}
+    tasks = {id: NewExecution(f"{id}.{seqs[id]}", TASK, "t", "default", parent_id=id, child_no=seqs[id], root_id=id) for id in held}
+    store.commit([parking(c, seqs[id], end="own", starts=(tasks[id],)) for id, c in held.items()], [])
+    bodies = claim(store)
+    ids = sorted(held)
+
+    def flush(side: int) -> None:
+        turns = [parking(held[id], seqs[id] + 1) for id in ids[side::2]]
+        ends = [TaskEnd(tasks[id].id, bodies[tasks[id].id].fence, COMPLETED, "1") for id in ids[1 - side :: 2]]
+        stores[side].commit(turns[:: 1 - 2 * side], ends)
+
+    list(pool.map(flush, (0, 1)))
+    store.release(store.held_by("a"))
+
+
+def test_one_of_many_that_start_together_migrates(schemas: Schemas, pool: ThreadPoolExecutor) -> None:
+    name = f"{schemas.name}_new"
+    many = [PostgresStore(schemas.url, name) for _ in range(6)]
+    try:
+        assert [store.schema_version() for store in many] == [0] * 6
+        ran = list(pool.map(PostgresStore.migrate, many))
+        assert sorted(map(len, ran)) == [0, 0, 0, 0, 0, 1]
+        assert many[0].schema_version() == 1
+    finally:
+        schemas.admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+        for each in many:
+            each.close()
+
+
+def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Schemas, store: PostgresStore) -> None:
+    start(store, "w")
+    pid = store.db.alone(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
+    schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    with pytest.raises(StoreError):
+        store.get(["w"])
+    assert store.get(["w"])["w"].status == "pending"
+
+
+def test_a_server_that_is_not_there_is_a_store_error() -> None:
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none?connect_timeout=1")
+    with pytest.raises(StoreError):
+        store.schema_version()
+
+
+def test_times_are_the_databases_without_a_clock_of_the_test(schemas: Schemas, store: PostgresStore) -> None:
+    start(store, "w")
+    row = schemas.admin.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()
+    assert row
+    assert 0 <= row[0] - store.get(["w"])["w"].created_at < 60_000_000
+
+
+def test_a_timer_of_the_databases_clock_does_not_fire_early(store: PostgresStore) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"], timers=(NewTimer(1, 3600.0), NewTimer(2, 0.0)))], [])
+    assert store.fire_timers(10)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "index"),
+    [
+        ("claim", dict(worker="a", ttl_us=1, queue="default", limit=10), "ready_free"),
+        ("due_timers", dict(now=1, limit=10), "timers_due"),
+        ("due_ready", dict(now=1, limit=10), "ready_due"),
+        ("held_by", dict(worker="a"), "ready_claimed"),
+        ("undecided", dict(id=["w"], first=[1], last=[9], fails=[False]), "executions_unfinished"),
+    ],
+)
+def test_hot_statements_use_their_index(store: PostgresStore, name: str, values: dict[str, object], index: str) -> None:
+    def explain() -> str:
+        store.db.query(b"SET LOCAL enable_seqscan = off")
+        return "\n".join(row[0] for row in store.db.query(b"EXPLAIN " + SQL[name], values).fetchall())
+
+    assert index in store.db.transaction(explain)

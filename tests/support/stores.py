@@ -1,0 +1,56 @@
+"""Empty stores of every kind, on the clock of the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rhythm.store.base import Store
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite.store import SqliteStore
+from tests.support.postgres import Schemas
+
+KINDS = ["sqlite", "postgres"]
+Clock = Callable[[], int]
+MakeStore = Callable[[Clock], Store]
+
+
+class SqliteFiles:
+    """Stores in one file: any number of connections to the same tables."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.number = folder, 0
+        self.opened: list[SqliteStore] = []
+
+    def empty_store(self, clock: Clock) -> SqliteStore:
+        self.number += 1
+        store = self.store(clock)
+        store.migrate()
+        return store
+
+    def store(self, clock: Clock) -> SqliteStore:
+        store = SqliteStore(str(self.folder / f"{self.number}.db"), clock)
+        self.opened.append(store)
+        return store
+
+    def close(self) -> None:
+        for store in self.opened:
+            store.close()
+
+
+Stores = SqliteFiles | Schemas
+
+
+def sqlite_in_memory(clock: Clock) -> SqliteStore:
+    store = SqliteStore(":memory:", clock)
+    store.migrate()
+    return store
+
+
+def ready_rows(store: Store) -> list[tuple[str, int, int]]:
+    """What somebody must look at or is looking at: id, state, wakes."""
+    text = "SELECT id, state, wakes FROM ready ORDER BY id"
+    if isinstance(store, PostgresStore):
+        return store.db.alone(lambda: store.db.query(text.encode()).fetchall())
+    assert isinstance(store, SqliteStore)
+    return store._db.execute(text).fetchall()
