@@ -129,6 +129,7 @@ class World:
         self.handlers = VirtualHandlers(self.clock)
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
+        self.worker.sleep = lambda seconds: None
         self.services = Services(self.store, ServiceSettings(crash_limit=self.settings.crash_limit), self.clock.now, self.clock.us)
 
     def program(self, name: str, version: str | None) -> Program | None:

@@ -118,7 +118,8 @@ class Virtual:
         name, chance = f"w{number}.{generation}", random.Random(f"{sim.seed}.{number}.{generation}")
         self.worker = Worker(
             Interleaved(sim, self), sim.program, sim.tasks_of(number), self.handlers, name, sim.settings, sim.clock.now, chance, self._saw
-        )  # type: ignore[arg-type]
+        )  # type: ignore[arg-type]  # Interleaved passes every call on to a store
+        self.worker.sleep = lambda seconds: None
 
     def _saw(self, what: str, id: str, detail: str) -> None:
         self.sim.met[f"seen: {what}"] += 1

@@ -8,7 +8,9 @@ where it can: no queue row, no second claim, no resume.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from rhythm.engine.payload import dump, dump_trusted, load
@@ -101,6 +103,7 @@ class Worker:
         self.claims: dict[str, Claim] = {}  # of queued tasks that run here
         self.ends: list[TaskEnd] = []
         self.draining = False
+        self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.planner = Planner(name, programs, self._runs_here, self._attempts)
         self._extended_at = now()
@@ -275,26 +278,34 @@ class Worker:
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
         """The group commit. No answer is not a failure: what was committed is found by its witness, the rest is sent again."""
         answers: list[Committed] = []
-        while turns or ends:
+        for tries in count(1):
             try:
                 return [*answers, *self.store.commit(turns, ends)[0]]
             except StoreError as problem:
-                self.observe("unknown", "", str(problem))
+                self._rest(tries, problem)
             witnesses, wakes, mine = self._witnesses(turns)
             answers += [self._settled(turn, witnesses[turn.id], wakes, mine) for turn in turns if turn.id in witnesses]
             turns = [turn for turn in turns if turn.id not in witnesses]
             ends = [end for end in ends if mine.get(end.id) == end.fence]
+            if not turns and not ends:
+                break
         return answers
 
     def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """With which fence each turn was committed, if it was; the wakes of those held; what is mine. Asked until there is an answer."""
-        while True:
+        for tries in count(1):
             try:
                 found = {turn.id: self.store.witness(turn.id, turn.seq + 1) for turn in turns}
                 wakes = self.store.extend({turn.id: turn.fence for turn in turns}, self.settings.claim_ttl_s)
                 return {id: fence for id, fence in found.items() if fence is not None}, wakes, self.store.held_by(self.name)
             except StoreError as problem:
-                self.observe("unknown", "", str(problem))
+                self._rest(tries, problem)
+        raise AssertionError("it was asked until there was an answer")
+
+    def _rest(self, tries: int, problem: StoreError) -> None:
+        """The database does not answer: less and less often is it asked again."""
+        self.observe("unknown", "", str(problem))
+        self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
     def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
         """What became of a turn that is known to be committed, by me or by another."""
