@@ -6,6 +6,8 @@
     ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
     ├── RetryLater         raised by a task: try again after this long, without counting as a failure
     ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
+    ├── ExecutionFailed    a caller who waits for a result: carries the execution's status and error
+    ├── UnknownExecution   a caller: there is no execution with this id, or an id that cannot be one
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
     ├── StoreError         an operator: the database cannot be used; the message says what to do
     └── DuplicateTask      a developer: two handlers of one name
@@ -41,6 +43,18 @@ class InvalidProgram(RhythmError):
 
 class InvalidPayload(RhythmError):
     """A value cannot be stored."""
+
+
+class ExecutionFailed(RhythmError):
+    """The execution ended without a result. `error` is `{code, message, data}`, as the workflow left it."""
+
+    def __init__(self, id: str, status: str, error: dict[str, Any]) -> None:
+        super().__init__(f"{id} {status}: {error['code']}: {error['message']}")
+        self.id, self.status, self.error = id, status, error
+
+
+class UnknownExecution(RhythmError):
+    """There is no execution with this id, or it is none that an execution can have."""
 
 
 class UnknownWorkflow(RhythmError):

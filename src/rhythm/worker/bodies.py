@@ -67,10 +67,6 @@ class Bodies:
                 found.append((body, ended))
         return found
 
-    def next_deadline(self) -> float | None:
-        """When the next attempt runs out of time."""
-        return min((body.began + body.timeout_s for body in self.running.values() if body.timeout_s is not None), default=None)
-
     def _answers(self, wait_s: float) -> list[tuple[Body, Ended]]:
         found: list[tuple[Body, Ended]] = []
         try:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rhythm.engine.payload import dump, load
-from rhythm.errors import UnknownWorkflow
-from rhythm.ids import encode_id
+from rhythm.errors import ExecutionFailed, UnknownExecution, UnknownWorkflow
+from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, Store
@@ -55,6 +55,8 @@ class CheckpointingRunner:
         program = self.program(name, None)
         if program is None:
             raise UnknownWorkflow(f"there is no workflow `{name}`")
+        if id is not None and (problem := problem_with_id(id)):
+            raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
         id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
         queue = program.options.get("queue", self.settings.queues[0])
         new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "the inputs"), program.version, timeout_s=program.options.get("timeout"))
@@ -65,8 +67,11 @@ class CheckpointingRunner:
         return self.resume(self.start(name, inputs, id))
 
     def resume(self, id: str) -> Any:
+        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none."""
         while True:
-            execution = self.store.get([id])[id]
+            execution = self.store.get([id]).get(id)
+            if execution is None:
+                raise UnknownExecution(f"there is no execution {id!r}")
             if execution.finished_at is not None:
                 return self._result(execution)
             self._round()
@@ -78,4 +83,4 @@ class CheckpointingRunner:
     def _result(self, execution: Execution) -> Any:
         if execution.status == "completed":
             return load(execution.result or "null")
-        raise RuntimeError(execution.error)
+        raise ExecutionFailed(execution.id, execution.status, load(execution.error or "null"))
