@@ -14,7 +14,7 @@ from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, Store
-from rhythm.worker.attempts import Handlers
+from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Observer, Worker, WorkerSettings
