@@ -27,6 +27,13 @@ TABLES = "ready, executions, workflow_execution_context, history, timer_tasks, w
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
     """The URL of a database in which the tests may make schemas."""
+    with server() as url:
+        yield url
+
+
+@contextlib.contextmanager
+def server() -> Iterator[str]:
+    """The URL of the given server, or of a private one."""
     if given := os.environ.get(GIVEN):
         yield given
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rhythm.store.base import Store
 from rhythm.store.postgres.store import PostgresStore
@@ -49,8 +50,16 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
 
 def ready_rows(store: Store) -> list[tuple[str, int, int]]:
     """What somebody must look at or is looking at: id, state, wakes."""
-    text = "SELECT id, state, wakes FROM ready ORDER BY id"
+    return rows_of(store, "SELECT id, state, wakes FROM ready ORDER BY id")
+
+
+def rows_of(store: Store, text: str) -> list[Any]:
+    """A statement by hand, past the store."""
     if isinstance(store, PostgresStore):
-        return store.db.alone(lambda: store.db.query(text.encode()).fetchall())
+        return store.db.alone(lambda: _fetched(store.db.query(text.encode())))
     assert isinstance(store, SqliteStore)
     return store._db.execute(text).fetchall()
+
+
+def _fetched(answer: Any) -> list[Any]:
+    return answer.fetchall() if answer.description else []
