@@ -70,6 +70,16 @@ def unchecked(kind: str, check: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/migrations/0001_initial.sql", "", check, ""),)
 
 
+# An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
+UNTOLD = (
+    "(lambda id, status, value, now, fence, worker, attempt=0: self._one('finish', dict(id=id, status=status, result=None,"
+    " error=value, now=now, fence=fence, worker=worker, attempt=attempt)))("
+)
+UNHELD_UNTOLD = pg_code(
+    "end_unclaimed", "return self.finish([End(id, status, value) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
+    "ends = [fields(End(id, status, value)) for (id,) in self.db.all('not_ready', ids=ids)]\n"
+    "        return {row[0] for row in self.db.batch('finish', ends, now=now)}", "rows",
+)  # fmt: skip
 CLAIMED_CHECK = "  CHECK ((state = 1) = (fence IS NOT NULL)),\n"
 
 FENCES = (
@@ -117,7 +127,8 @@ FENCES = (
     Guard(
         "a fence is never given out twice", rule("a_wake_after_the_park_makes_the_row_again"),
         lite("fences_up", "SET n = n + ?", "SET n = ?"),
-        pg("claim", "fence = nextval('fences')", "fence = 1 + (SELECT c.fence FROM workflow_execution_context c WHERE c.execution_id = id)"),
+        pg("claim", "fence = nextval('fences')",
+           "fence = 1 + (SELECT c.fence FROM workflow_execution_context c WHERE c.execution_id = id)"),
     ),
     Guard(
         "a task that is tried later keeps no fence", rule("a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused"),
@@ -147,7 +158,8 @@ FENCES = (
 
 WAKES = (
     Guard(
-        "park: nothing has happened since I looked", rule("a_wake_before_the_park_refuses_it", "a_turn_that_would_park_is_committed_but_woken"),
+        "park: nothing has happened since I looked",
+        rule("a_wake_before_the_park_refuses_it", "a_turn_that_would_park_is_committed_but_woken"),
         lite("delete_parked", " AND wakes = ?", " AND ? >= 0"), pg("delete_parked", " AND r.wakes = x.wakes", ""),
     ),
     Guard(
@@ -173,37 +185,28 @@ WAKES = (
     ),
     Guard(
         "a task out of attempts wakes its parent", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
-        lite_code("_rescue_task", "self._finish(", "(lambda *end: self._one('finish', dict(zip(('id', 'status', 'result', 'now', 'fence',"
-                  " 'worker', 'attempt'), end), error=None)))("),
+        lite_code("_rescue_task", "self._finish(", UNTOLD),
         pg_code("_rescue_tasks", "self.rows.finish(ends, now)", "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
     ),
     Guard(
         "a workflow in a crash loop wakes its parent", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
-        lite_code("_rescue_workflow", "self._end_workflow(", "(lambda *end: self._one('finish', dict(zip(('id', 'status', 'error', 'now',"
-                  " 'fence', 'worker'), end), result=None, attempt=0)))("),
+        lite_code("_rescue_workflow", "self._end_workflow(", UNTOLD),
         pg_code("_stop_loops", "self.rows.end_workflows([End(id", "self.db.batch('finish', [fields(End(id")
         + pg_code("_stop_loops", "lost[id].claimed_by) for id in ids], now)", "lost[id].claimed_by)) for id in ids], now=now)"),
     ),
     Guard(
         "a task that nobody did in time wakes its parent", rule("a_task_that_nobody_runs_in_time_fails"),
-        lite_code("_time_out", "self._finish(", "(lambda *end: self._one('finish', dict(zip(('id', 'status', 'error', 'now', 'fence',"
-                  " 'worker'), end), result=None, attempt=0)))("),
-        pg_code("end_unclaimed", "self.finish([End(id, status, value) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
-                "{row[0] for row in self.db.batch('finish', [fields(End(id, status, value))"
-                " for (id,) in self.db.all('not_ready', ids=ids)], now=now)}", "rows"),
+        lite_code("_time_out", "self._finish(", UNTOLD),
+        UNHELD_UNTOLD,
     ),
     Guard(
         "a cancelled task that nobody runs wakes its parent", rule("a_cancelled_task_that_nobody_runs_ends_at_once"),
-        lite_code("_cancel", "self._finish(", "(lambda *end: self._one('finish', dict(zip(('id', 'status', 'error', 'now', 'fence',"
-                  " 'worker'), end), result=None, attempt=0)))("),
+        lite_code("_cancel", "self._finish(", UNTOLD),
     ),
     Guard(
         "a swept task wakes its parent", rule("the_sweep_ends_tasks_that_a_turn_asked_to_end"),
-        lite_code("sweep", "self._finish(", "(lambda *end: self._one('finish', dict(zip(('id', 'status', 'error', 'now', 'fence',"
-                  " 'worker'), end), result=None, attempt=0)))("),
-        pg_code("end_unclaimed", "self.finish([End(id, status, value) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
-                "{row[0] for row in self.db.batch('finish', [fields(End(id, status, value))"
-                " for (id,) in self.db.all('not_ready', ids=ids)], now=now)}", "rows"),
+        lite_code("sweep", "self._finish(", UNTOLD),
+        UNHELD_UNTOLD,
     ),
     Guard(
         "a timer wakes", rule("a_timer_never_fires_early_and_only_once"),
@@ -256,7 +259,7 @@ WAKES = (
     ),
     Guard(
         "ready rows are locked before they are looked at",
-        server("a_park_that_waits_for_a_wake_is_refused", "a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
+        server("a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
         postgres=pg("lock", " FOR UPDATE", ""),
     ),
     Guard(
@@ -325,7 +328,8 @@ RESCUE = (
     ),
     Guard(
         "a crash loop ends with a turn of its own", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
-        lite_code("_rescue_workflow", "SET seq = seq + 1 WHERE", "SET seq = seq WHERE"), pg("skip_turn", "SET seq = seq + 1", "SET seq = seq"),
+        lite_code("_rescue_workflow", "SET seq = seq + 1 WHERE", "SET seq = seq WHERE"),
+        pg("skip_turn", "SET seq = seq + 1", "SET seq = seq"),
     ),
 )  # fmt: skip
 
@@ -361,7 +365,7 @@ ENDS = (
     ),
     Guard(
         "a signal comes too late for what has ended", rule("what_becomes_of_a_signal"),
-        lite_code("signal", 'if row[0] >= TERMINAL:\n                return "late"\n', ""),
+        lite_code("signal", "if row[0] >= TERMINAL:", "if False:"),
         pg_code("signal", "or known[0][2] >= TERMINAL", ""),
     ),
     Guard(
@@ -397,11 +401,13 @@ ENDS = (
     ),
     Guard(
         "a timer never fires early", rule("a_timer_never_fires_early_and_only_once"),
-        lite("due_timers", "fire_at <= ?", "fire_at <= ? + 1000000"), pg("due_timers", "fire_at <= %(now)s", "fire_at <= %(now)s + 1000000"),
+        lite("due_timers", "fire_at <= ?", "fire_at <= ? + 1000000"),
+        pg("due_timers", "fire_at <= %(now)s", "fire_at <= %(now)s + 1000000"),
     ),
     Guard(
         "a timer fires once", rule("a_timer_never_fires_early_and_only_once"),
-        lite("due_timers", "fired_at IS NULL AND ", ""), pg("due_timers", "fired_at IS NULL AND ", "") + pg("fire_timers", " AND t.fired_at IS NULL", ""),
+        lite("due_timers", "fired_at IS NULL AND ", ""),
+        pg("due_timers", "fired_at IS NULL AND ", "") + pg("fire_timers", " AND t.fired_at IS NULL", ""),
     ),
     Guard(
         "a timer that another has fired is not fired again", server("a_timer_that_another_has_fired_is_not_fired_again"),
@@ -410,7 +416,8 @@ ENDS = (
     Guard(
         "what is delayed is not freed early", rule("a_delayed_start_is_free_when_it_is_due_and_not_before"),
         lite("due_ready", "due_at <= ?", "due_at <= ? + 1000000"),
-        pg("due_ready", "due_at <= %(now)s", "due_at <= %(now)s + 1000000") + pg("free_due", "due_at <= %(now)s", "due_at <= %(now)s + 1000000"),
+        pg("due_ready", "due_at <= %(now)s", "due_at <= %(now)s + 1000000")
+        + pg("free_due", "due_at <= %(now)s", "due_at <= %(now)s + 1000000"),
     ),
     Guard(
         "what was delayed anew meanwhile is not freed", server("a_task_that_was_delayed_anew_meanwhile_is_not_freed"),
@@ -423,7 +430,12 @@ ENDS = (
     ),
     Guard(
         "only what ended long ago is pruned", rule("pruning_takes_what_ended_long_ago_with_everything_below_it"),
-        lite("old_roots", "finished_at < ?", "coalesce(finished_at, 0) < ?"), pg("old_roots", "finished_at < %(before)s", "coalesce(finished_at, 0) < %(before)s"),
+        lite("old_roots", "finished_at < ?", "coalesce(finished_at, 0) < ?"),
+        pg("old_roots", "finished_at < %(before)s", "coalesce(finished_at, 0) < %(before)s"),
+    ),
+    Guard(
+        "nothing is pruned while something below it goes on", rule("pruning_spares_what_has_something_below_it_that_goes_on"),
+        lite("old_roots", "c.finished_at IS NULL", "false"), pg("old_roots", "c.finished_at IS NULL", "false"),
     ),
 )  # fmt: skip
 
@@ -438,13 +450,15 @@ WORKER = (
     ),
     Guard(
         "the deadline counts from before the claim was sent", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
-        engine=worker("_claim", "            self._lose_older(claim.id)\n", "            self._lose_older(claim.id)\n            deadline = self._deadline()\n")
+        engine=worker("_claim", "            self._lose_older(claim.id)\n",
+                      "            self._lose_older(claim.id)\n            deadline = self._deadline()\n")
         + worker("_claim", "loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}",
                  "loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}; deadline = self._deadline()"),
     ),
     Guard(
         "the inputs of a body are committed before it begins", law("inputs_of_a_body_are_committed_before_it_begins"),
-        engine=worker("_turn", "        return commit\n", "        held.owned = dict(step.owned)\n        self._begin_owned(held)\n        return commit\n"),
+        engine=worker("_turn", "        return commit\n",
+                      "        held.owned = dict(step.owned)\n        self._begin_owned(held)\n        return commit\n"),
     ),
     Guard(
         "a claim without an answer is given back", law("claim_without_an_answer_is_given_back_at_once"),
@@ -475,6 +489,14 @@ WORKER = (
         engine=worker("_begin_queued", "if task.ended:", "if False:"),
     ),
     Guard(
+        "what is no longer mine is stopped at the next beat", law("claim_that_was_lost_is_dropped_at_the_next_beat"),
+        engine=worker("_extend", "for id in claims.keys() - kept.keys():", "for id in ():"),
+    ),
+    Guard(
+        "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
+        engine=worker("_extend", "if task.cancel_requested:", "if False:"),
+    ),
+    Guard(
         "a cancelled task is not run", law("cancelled_task_that_is_queued_is_not_run"),
         engine=worker("_begin_queued", "if task.cancel_requested:", "if False:"),
     ),
@@ -487,7 +509,7 @@ WORKER = (
         engine=worker("_decide", "if loaded.paused and not loaded.cancel_requested and not held.ended:", "if False:"),
     ),
     Guard(
-        "a wake during a step is looked at", law("signal_during_a_step_is_seen_before_the_next_await"),
+        "a wake during a step is looked at", law("pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs"),
         engine=worker("_after", "or answer.wakes != held.wakes ", ""),
     ),
     Guard(

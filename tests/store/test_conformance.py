@@ -522,7 +522,7 @@ def test_a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_paren
         assert store.rescue(10, 3) == ["w.1"]
     failed = store.get(["w.1"])["w.1"]
     assert (failed.status, json.loads(failed.error or "{}")["code"]) == ("failed", "Crashed")
-    assert [t.cause for t in store.history("w.1")] == ["crash loop"]
+    assert [(t.cause, t.seq) for t in store.history("w.1")] == [("crash loop", store.load(["w.1"])[0].seq)]
     assert ready_rows(store) == [("w", 0, 0)]
 
 
@@ -776,3 +776,14 @@ def test_pruning_takes_what_ended_long_ago_with_everything_below_it(store: Store
     assert store.prune(60.0, 10) == 1
     assert (list(store.get(["w", "w.1", "w2"])), store.history("w"), store.mail(["w"])) == (["w2"], [], {})
     assert [row[0] for row in ready_rows(store)] == ["w2"]
+
+
+def test_pruning_spares_what_has_something_below_it_that_goes_on(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", starts=(task("w.1"),))) == "own"
+    body = claims(store)["w.1"]
+    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
+    clock.forward(61)
+    assert store.prune(60.0, 10) == 0
+    assert end(store, body)
+    assert (store.prune(60.0, 10), store.get(["w", "w.1"])) == (1, {})

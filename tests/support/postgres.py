@@ -104,8 +104,8 @@ def _unprivileged() -> Callable[[], None]:
 class Schemas:
     """Stores for tests: one schema in this process that is emptied again and again, since making one takes long."""
 
-    def __init__(self, url: str) -> None:
-        self.url, self.name, self.opened = url, f"test_{os.getpid()}", list[PostgresStore]()
+    def __init__(self, url: str, prefix: str = "test") -> None:
+        self.url, self.name, self.opened = url, f"{prefix}_{os.getpid()}", list[PostgresStore]()
         self.admin = psycopg.connect(url, autocommit=True)
 
     def empty_store(self, clock: Callable[[], int] | None = None) -> PostgresStore:

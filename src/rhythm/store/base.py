@@ -393,7 +393,7 @@ class Store(ABC):
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them."""
+        """Deletes root executions that ended so long ago, with everything below them, once that has ended too."""
 
     # reading
 

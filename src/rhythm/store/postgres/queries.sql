@@ -349,7 +349,9 @@ SELECT e.id, e.type, e.parent_id FROM executions e LEFT JOIN ready r ON r.id = e
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) ORDER BY e.id LIMIT %(limit)s
 
 -- name: old_roots
-SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < %(before)s LIMIT %(limit)s
+-- What it started may outlive it.
+SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at < %(before)s
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL) LIMIT %(limit)s
 
 -- name: prune_ready
 DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')

@@ -242,4 +242,6 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: old_roots
-SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < ? LIMIT ?
+-- What it started may outlive it.
+SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at < ?
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL) LIMIT ?
