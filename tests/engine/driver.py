@@ -113,11 +113,10 @@ class FaultyStore:
         return call
 
 
-def check_store(store: Store) -> None:
-    """The invariants of a database at rest; every run of a `World` and every seed of the simulation ends here."""
+def broken_rules(store: Store, grace_s: float) -> list[Any]:
+    """What the invariant checker finds, where there is one. Every run of a `World` and every seed of the simulation ends with it."""
     check = getattr(store, "check", None)
-    broken = check(grace_s=0.0) if check else []
-    assert not broken, broken
+    return check(grace_s) if check else []
 
 
 class World:
@@ -178,7 +177,7 @@ class World:
         for number in range(ROUNDS):
             execution = self.inner.get([id])[id]
             if execution.finished_at is not None and self._quiet():
-                self._check()
+                self.doctor()
                 return execution
             if number % LOOK_EVERY == 0:
                 before, asleep = asleep, self._asleep()
@@ -187,9 +186,10 @@ class World:
             self.round()
         raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
 
-    def _check(self) -> None:
-        """What must hold in the database whenever everything has come to rest."""
-        check_store(self.inner)
+    def doctor(self, grace_s: float = 0.0) -> None:
+        """No rule is broken. Nothing is under way in a quiet world, so nothing may be late."""
+        found = broken_rules(self.inner, grace_s)
+        assert not found, found
 
     def _quiet(self) -> bool:
         """Whether nothing is under way, and nothing is left that anybody could do."""

@@ -29,7 +29,7 @@ from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Worker, WorkerSettings
-from tests.engine.driver import Clock, Crashed, VirtualHandlers, check_store
+from tests.engine.driver import Clock, Crashed, VirtualHandlers, broken_rules
 from tests.engine.simulated_programs import FIXED, POISON, POISONED
 from tests.support.generate import program as generated
 from tests.support.postgres import Schemas, server
@@ -39,6 +39,7 @@ from tests.support.stores import MakeStore, rows_of, sqlite_in_memory
 TTL_S = 30.0
 ACTS = 250  # with faults, of one seed; then everything must come to its end
 ROUNDS = 5_000  # without faults
+LATE_S = 1e6  # nothing is late while there are faults
 DEPTH = 3  # actors inside the store calls of others
 FAULTS = (
     "crash", "freeze", "stall", "jump", "lost answer", "failed call", "late commit", "late handler", "long handler", "drain", "stop",
@@ -446,6 +447,7 @@ class Simulation:
         try:
             while self.acts < ACTS and not self._ended():
                 self.act()
+            self._check_rules(LATE_S)
             self._calm()
             finished = self._settle()
             self._check(finished)
@@ -502,7 +504,7 @@ class Simulation:
         for root in self.roots:
             self._check_end(self.inner.get([root]).get(root) or self.pruned[root])
         self._check_history()
-        check_store(self.inner)
+        self._check_rules(grace_s=0.0)
         self.met.update({f"turn: {cause}": times for cause, times in self._rows("SELECT cause, count(*) FROM history GROUP BY cause")})
         if left := self._rows("SELECT execution_id, n FROM timer_tasks"):
             raise Violation(f"timers of what has ended: {left}")
@@ -541,6 +543,10 @@ class Simulation:
             return False
         self.met["taken for poison"] += 1
         return True
+
+    def _check_rules(self, grace_s: float) -> None:
+        if found := broken_rules(self.inner, grace_s):
+            raise Violation(f"broken rules: {found}")
 
     def _check_history(self) -> None:
         rows = self._rows(

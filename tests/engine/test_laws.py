@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import Execution
+from rhythm.store.base import TASK, Execution
 from rhythm.worker.handlers import Task
 from tests.engine.driver import Crashed, World
 from tests.support.stores import MakeStore, ready_rows, rows_of
@@ -325,6 +325,41 @@ def test_task_that_may_lose_a_race_goes_through_the_queue(make_world: MakeWorld)
     while not world.inner.history("run"):
         world.round()
     assert [child.name for child in world.inner.children("run")] == ["value", "value"]
+
+
+def test_cancel_stops_the_body_of_an_owned_task_at_the_next_beat(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 500 })', owner_run_limit_s=1000.0)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    assert world.inner.cancel(["run"]) == {"run": True}
+    rounds(world, world.settings.claim_ttl_s / 3 + 1)
+    assert (world.handlers.agenda, world.inner.get(["run"])["run"].status) == ([], "cancelled")
+
+
+def test_end_of_a_task_is_kept_while_a_claim_has_no_answer(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1 })', owner_run=False)
+    unanswered: list[str] = []
+
+    def lose(name: str, answer: Any) -> None:
+        if name == "claim" and world.worker.ends and not unanswered:
+            unanswered.append(name)
+            raise StoreError("no answer from claim")
+
+    world.store.after = lose
+    world.start()
+    assert (result_of(world.run()), world.ran["value(1)"], unanswered) == (1, 1, ["claim"])
+
+
+@BOTH
+def test_worker_that_stops_gives_everything_back(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    world.worker.stop()
+    assert (world.worker.idle, world.inner.held_by(world.worker.name)) == (True, {})
+    assert [claim.attempt for claim in world.inner.claim("another", ["default"], 10, 30.0) if claim.kind == TASK] == [1] * (not owner_run)
 
 
 # looking again

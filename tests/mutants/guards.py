@@ -202,6 +202,7 @@ WAKES = (
     Guard(
         "a cancelled task that nobody runs wakes its parent", rule("a_cancelled_task_that_nobody_runs_ends_at_once"),
         lite_code("_cancel", "self._finish(", UNTOLD),
+        UNHELD_UNTOLD,
     ),
     Guard(
         "a swept task wakes its parent", rule("the_sweep_ends_tasks_that_a_turn_asked_to_end"),
@@ -261,6 +262,10 @@ WAKES = (
         "ready rows are locked before they are looked at",
         server("a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
         postgres=pg("lock", " FOR UPDATE", ""),
+    ),
+    Guard(
+        "what has lost its claim writes nothing in a flush", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
+        postgres=pg_code("_advance", "for turn in held if turn.id in won]", "for turn in held]", "flush"),
     ),
     Guard(
         "one turn of a workflow in a commit", rule("a_commit_takes_one_turn_of_each_workflow"),
@@ -495,6 +500,18 @@ WORKER = (
     Guard(
         "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
         engine=worker("_extend", "if task.cancel_requested:", "if False:"),
+    ),
+    Guard(
+        "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),
+        engine=worker("_extend", "if kept[id] != held.wakes:", "if False:"),
+    ),
+    Guard(
+        "an end that is not committed yet is not given back", law("end_of_a_task_is_kept_while_a_claim_has_no_answer"),
+        engine=worker("_reconcile", " and id not in ending", ""),
+    ),
+    Guard(
+        "a worker that stops gives back what it holds", law("worker_that_stops_gives_everything_back"),
+        engine=worker("stop", "if claims:", "if False:"),
     ),
     Guard(
         "a cancelled task is not run", law("cancelled_task_that_is_queued_is_not_run"),

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 LIMIT_S = 100.0  # for the tests of one mutant
 ENDS = {".sql": r"^-- name: ", ".py": r"^ {0,4}(def |class |@)"}  # what begins the next statement or function
 UNFIT = (
-    "SyntaxError", "NameError", "UnboundLocalError", "UndefinedColumn", "UndefinedParameter", "no such column", "syntax error",
-    "Incorrect number of bindings", "did not supply a value",
+    "SyntaxError", "NameError", "UnboundLocalError", "TypeError", "KeyError", "AttributeError", "ProgrammingError", "UndefinedColumn",
+    "no such column", "syntax error",
 )  # fmt: skip  # red for the wrong reason: the mutant does not run
 
 
@@ -122,4 +122,4 @@ def _judge(mutant: Mutant, root: Path, environment: Mapping[str, str]) -> tuple[
     if unfit := next((word for word in UNFIT if word in output), None):
         return "BROKEN", f"the mutant does not run: {unfit}\n{output}"
     red = [test for test in mutant.tests if re.search(rf"^FAILED {re.escape(test)}\b", output, re.MULTILINE)]
-    return ("red", "") if len(red) == len(mutant.tests) else ("NOT RED", output)
+    return "red" if len(red) == len(mutant.tests) else "NOT RED", output
