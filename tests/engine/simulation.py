@@ -516,8 +516,11 @@ class Simulation:
         self._check_pruning()
 
     def _check_poison(self, again: dict[str, int]) -> None:
-        """A task that kills its workers is begun as often as the limit says, and not once more."""
-        if "poison" in self.on and not self.on & AWAY and (over := {id: n for id, n in again.items() if n > CRASH_LIMIT}):
+        """A task that kills its workers is begun as often as the limit says, and not once more.
+
+        A paused workflow is parked, and its crashes are forgotten with its row in `ready`.
+        """
+        if "poison" in self.on and not self.on & {*AWAY, "pause"} and (over := {id: n for id, n in again.items() if n > CRASH_LIMIT}):
             raise Violation(f"bodies that killed their workers began more than {CRASH_LIMIT} times: {over}")
 
     def _check_pruning(self) -> None:
