@@ -46,6 +46,7 @@ FAULTS = (
     "pause", "cancel",
 )  # fmt: skip
 MORE_FAULTS = ("poison", "dead worker", "noise", "prune")  # drawn apart, so that older seeds stay what they are
+KILLED = 100  # workers by poison: far more than all the limits together allow
 CRASH_LIMIT = 3  # where there is poison; elsewhere no crash counts
 AWAY = {"crash", "freeze", "stall", "jump", "drain", "stop"}  # faults after which a body may run again
 
@@ -401,6 +402,8 @@ class Simulation:
         """What it ran has killed it."""
         if not virtual.dead:
             self.met[why] += 1
+            if self.met[why] > KILLED:
+                raise Violation(f"{KILLED} workers were killed by a {why}")
             self._replace(virtual)
 
     def _replace(self, virtual: Virtual) -> None:

@@ -13,6 +13,7 @@ CONFORMANCE = "tests/store/test_conformance.py::test_"
 SERVER = "tests/store/test_postgres.py::test_"
 LOCKING = "tests/store/test_sqlite_locking.py::test_"
 LAWS = "tests/engine/test_laws.py::test_"
+SIMULATION = "tests/engine/test_simulation.py::test_everything_ends_as_it_must_whatever_goes_wrong"
 
 
 class Guard(NamedTuple):
@@ -551,5 +552,26 @@ WORKER = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *RESCUE, *ENDS, *WORKER)
+# What the simulation must see by itself. On SQLite the claim in force and the context's fence guard each other.
+SIMULATED = (
+    Guard(
+        "simulation: the turns of an older owner count", (SIMULATION,),
+        engine=lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", "")
+        + lite("advance_context", " AND fence <= :fence", ""),
+    ),
+    Guard(
+        "simulation: what is claimed again was lost before", (SIMULATION,),
+        engine=worker("_claim", "            self._lose_older(claim.id)\n", ""),
+    ),
+    Guard(
+        "simulation: a poisonous turn is tried for ever", (SIMULATION,),
+        engine=lite_code("_rescue_workflow", "if crashes >= crash_limit:", "if False:"),
+    ),
+    Guard(
+        "simulation: a poisonous task is tried for ever", (SIMULATION,),
+        engine=lite_code("_rescue_task", "if row and attempt >= max(row[0], crash_limit):", "if False:"),
+    ),
+)  # fmt: skip
+
+GUARDS = (*FENCES, *WAKES, *RESCUE, *ENDS, *WORKER, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

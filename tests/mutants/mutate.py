@@ -114,6 +114,7 @@ def run_tests(tests: tuple[str, ...], root: Path, environment: Mapping[str, str]
 
 def _judge(mutant: Mutant, root: Path, environment: Mapping[str, str]) -> tuple[str, str]:
     options = () if mutant.database == "any" else ("-k", mutant.database)
+    options = options if len(mutant.tests) > 1 else (*options, "-x")
     code, output = run_tests(mutant.tests, root, environment, *options)
     if code is None:
         return "NO END", f"no end in {LIMIT_S:.0f} s"
