@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, NewExecution, NewSignal, NewTimer, Store, TaskEnd, TurnCommit
+from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, Committed, NewExecution, NewSignal, NewTimer, Store, TaskEnd, TurnCommit
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
@@ -90,6 +90,30 @@ def test_a_park_that_waits_for_a_wake_is_refused(
     with blocked(schemas, pool, lambda: store.commit([parking(held)], [])[0][0].outcome) as answer:
         session.commit()
         assert answer.result() == "woken"
+
+
+def test_a_park_without_a_turn_that_waits_for_a_wake_is_refused(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("UPDATE ready SET wakes = wakes + 1 WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.park([held])) as answer:
+        session.commit()
+        assert answer.result() == [Committed("w", "woken", 1)]
+
+
+@pytest.mark.parametrize(("ask", "left"), [("extend", [1, 0, 1]), ("release", [0, 0, 0]), ("drop", [0])])
+def test_what_waits_for_a_rescue_finds_that_claim_lost_and_no_other(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor, ask: str, left: list[int]
+) -> None:
+    start(store, "v", "w", "x")
+    fences = {id: claim.fence for id, claim in claim(store).items()}
+    session.execute("UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.extend(fences, TTL) if ask == "extend" else getattr(store, ask)(fences)) as answer:
+        session.commit()
+        assert answer.result() == ({"v": 0, "x": 0} if ask == "extend" else None)
+    assert [state for _, state, _ in ready_rows(store)] == left
 
 
 def test_a_wake_that_waits_for_a_park_makes_the_row_again(
@@ -250,7 +274,7 @@ def test_a_timer_of_the_databases_clock_does_not_fire_early(store: PostgresStore
 @pytest.mark.parametrize(
     ("name", "values", "index"),
     [
-        ("claim", dict(worker="a", ttl_us=1, queue="default", limit=10), "ready_free"),
+        ("claim", dict(worker="a", ttl_us=1, queues=["default"], limit=10), "ready_free"),
         ("due_timers", dict(now=1, limit=10), "timers_due"),
         ("due_ready", dict(now=1, limit=10), "ready_due"),
         ("held_by", dict(worker="a"), "ready_claimed"),

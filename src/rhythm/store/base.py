@@ -383,7 +383,10 @@ class Store(ABC):
 
     @abstractmethod
     def signal(self, signal: NewSignal, limit: int) -> str:
-        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full"."""
+        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
+
+        One that was received is a "duplicate" whatever came after it: its sender may forget it.
+        """
 
     @abstractmethod
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
@@ -401,11 +404,14 @@ class Store(ABC):
 
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:
-        """Ends cancelled tasks that nobody holds, and wakes workflows that should not be asleep: what it found."""
+        """Ends cancelled tasks that nobody holds; their ids."""
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them."""
+        """Deletes root executions that ended so long ago, with everything below them; how many.
+
+        Those stay of which a child still goes on, or from which an execution was made that has not ended.
+        """
 
     # reading
 

@@ -16,6 +16,12 @@ from rhythm.store.sqlfile import statements
 SQL = {name: text.encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
 TRIES = 20  # of a transaction that met another one
 
+# Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
+# they were last analysed, must not talk the planner out of it.
+PINNED = {
+    "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+}  # fmt: skip
+
 Clock = Callable[[], int]
 Row = Any  # a tuple, as wide as its statement says
 T = TypeVar("T")
@@ -86,9 +92,6 @@ class Connection:
             if self._open is not None:
                 self.query(b"SELECT pg_advisory_unlock(hashtextextended(%(key)s, 0))", {"key": key})
 
-    def now(self) -> int:
-        return self.clock() if self.clock else int(self.all("now")[0][0])
-
     # the connection itself
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
@@ -120,8 +123,11 @@ class Connection:
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
             self._open = psycopg.connect(self.url, autocommit=True)
-            path = sql.Identifier(self.schema).as_string(self._open)
-            self._open.execute("SELECT set_config('search_path', %s, false)", [path])
+            settings = {"search_path": sql.Identifier(self.schema).as_string(None), **PINNED}
+            text = sql.SQL("SELECT {}").format(
+                sql.SQL(", ").join(sql.SQL("set_config({}, {}, false)").format(name, value) for name, value in settings.items())
+            )
+            self._open.execute(text)
         return self._open
 
     def _forget(self) -> None:

@@ -57,9 +57,9 @@ class Flush:
     def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
         self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        self.now = self.db.now()
-        ids = [*(turn.id for turn in turns), *(end.id for end in ends)]
-        self.known = {row[0]: Known(*row) for row in self.db.all("executions_of", ids=ids)}
+        known = self.db.all("executions_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
+        self.known = {row[0]: Known(*row[:-1]) for row in known}
+        self.now = known[0][-1] if known else 0
 
     def _related(self) -> list[str]:
         """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
@@ -68,6 +68,8 @@ class Flush:
         columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
         ending = [*finishing, *(end.id for end in self.ends)]
         receivers = [signal.execution_id for turn in self.turns for signal in turn.signals]
+        if not (ranges or ending or receivers):
+            return []
         return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
@@ -170,7 +172,7 @@ class Flush:
     def _deliver(self, signals: Sequence[NewSignal]) -> None:
         """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
         if signals:
-            self.rows.call([signal.execution_id for signal in signals], self.now)
+            self.rows.call([signal.execution_id for signal in signals])
             self.db.batch("insert_signals", [fields(signal) for signal in signals], now=self.now)
 
     def _to(self, turn: TurnCommit) -> int:

@@ -1,8 +1,5 @@
 -- Batches come as arrays, one for each column. What is decided under a lock is read in a later statement than the one that took it.
 
--- name: now
-SELECT now_us()
-
 -- name: register_definitions
 INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
 SELECT x.name, x.version, x.language, x.source, x.program, x.file, now_us(),
@@ -30,13 +27,13 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, %(now)s, %(now)s + x.timeout_us
-FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
+  x.held, x.key, x.options, x.attributes, x.inputs, t.now, t.now + x.timeout_us
+FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t, unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
   %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
   held, key, options, attributes, inputs, timeout_us, ord) ORDER BY x.ord
-ON CONFLICT DO NOTHING RETURNING id
+ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
 SELECT DISTINCT ON (x.ord) x.ord - 1, e.id
@@ -82,28 +79,51 @@ SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::te
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
 
 -- name: claim
--- The array is made once, so SKIP LOCKED gives no more rows than the limit; a join might run it again.
+-- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
+-- run it again and claim more.
 WITH won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = now_us() + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
-  WHERE id = ANY(ARRAY(SELECT id FROM ready WHERE queue = %(queue)s AND state = 0
-                       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+  WHERE id = ANY(ARRAY(
+    SELECT r.id FROM unnest(%(queues)s::text[]) AS q(queue) CROSS JOIN LATERAL (
+      SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
+      ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
+    LIMIT %(limit)s))
   RETURNING id, kind, queue, fence, wakes, attempt, crashes, priority, order_key)
-SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY priority DESC, order_key, id
+SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
-UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence)
-WHERE r.id = x.id AND r.fence = x.fence RETURNING r.id, r.wakes
+-- Here and below: locked in the one order, in the same statement. What decides lies in the locked rows themselves, and is read anew with the lock.
+WITH locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r)
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
 
 -- name: release
+WITH locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r)
 UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int
-FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
+FROM locked WHERE r.id = locked.id
+
+-- name: park
+WITH locked AS (
+  SELECT r.id, r.wakes, x.wakes AS seen FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
+  JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
+parked AS (DELETE FROM ready r USING locked WHERE r.id = locked.id AND locked.wakes = locked.seen)
+SELECT id, wakes, wakes = seen FROM locked
+
+-- name: drop
+WITH locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r)
+DELETE FROM ready r USING locked WHERE r.id = locked.id
 
 -- name: held_by
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.claimed_by, e.parent_id, coalesce(e.max_attempts, 0) FROM ready r LEFT JOIN executions e ON e.id = r.id
-WHERE r.state = 1 AND (r.claim_expires_at < %(now)s OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.id LIMIT %(limit)s
+SELECT r.id, r.fence, e.parent_id, e.max_attempts, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
+WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.id LIMIT %(limit)s
 
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -157,7 +177,7 @@ WITH won AS (
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
     %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
     AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting)
-  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence AND EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id AND e.status < 5)
   RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement),
 begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
@@ -213,7 +233,7 @@ FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worke
 WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL OR x.attributes IS NOT NULL)
 
 -- name: executions_of
-SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id FROM executions WHERE id = ANY(%(ids)s::text[])
+SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: finish
 -- The only statement that sets a terminal status of what had a row before.
@@ -288,8 +308,9 @@ FROM unnest(%(id)s::text[], %(attempt)s::int[], %(worker)s::text[]) AS x(id, att
 -- name: witness
 SELECT fence FROM history WHERE execution_id = %(id)s AND seq = %(seq)s
 
--- name: unconsumed
-SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL
+-- name: mailbox
+SELECT (SELECT status FROM executions WHERE id = %(id)s), EXISTS (SELECT 1 FROM workflow_signals WHERE id = %(signal)s),
+  (SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL)
 
 -- name: insert_signals
 -- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late.
@@ -301,7 +322,7 @@ JOIN executions e ON e.id = x.execution_id AND e.status < 5
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: receivers
-SELECT id, held FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
+SELECT id, held, now_us() FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: lock_held
 -- What is held back has no ready row to lock; its release would change this one.
@@ -317,7 +338,7 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND st
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 AND due_at <= %(now)s RETURNING id
 
 -- name: set_pause
-UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN %(now)s::bigint END, paused_reason = %(reason)s, paused_by = %(by)s
+UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s
 WHERE id = %(id)s AND status < 5 RETURNING id
 
 -- name: due_timers
@@ -339,17 +360,22 @@ WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL AN
 UPDATE executions SET timed_out_at = %(now)s, held = false WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: next_due
-SELECT min(at) FROM (
+SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 
--- name: cancelled_unheld
-SELECT e.id, e.type, e.parent_id FROM executions e LEFT JOIN ready r ON r.id = e.id
-WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) ORDER BY e.id LIMIT %(limit)s
+-- name: cancelled_tasks
+SELECT e.id, e.parent_id, now_us() FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
+ORDER BY e.cancel_requested_at LIMIT %(limit)s
 
 -- name: old_roots
-SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < %(before)s LIMIT %(limit)s
+-- Not while anything below goes on, nor while an execution lives that was made from it.
+SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT NULL AND e.finished_at < now_us() - %(age_us)s
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.finished_at IS NULL)
+ORDER BY e.finished_at LIMIT %(limit)s
 
 -- name: prune_ready
 DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')

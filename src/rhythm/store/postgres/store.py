@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from rhythm.ids import child_id
+from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
@@ -51,6 +52,17 @@ T = TypeVar("T")
 Method = Callable[Concatenate["PostgresStore", P], T]
 
 
+class Expired(Record):
+    """A claim that nobody has prolonged. `ended`: what it holds has ended, or is gone."""
+
+    id: str
+    fence: int
+    parent_id: str | None
+    max_attempts: int
+    ended: bool
+    now: int
+
+
 def transaction(method: Method[P, T]) -> Method[P, T]:
     """All of the method in one transaction; it is run again when it met another one."""
 
@@ -80,6 +92,10 @@ class PostgresStore(base.Store):
 
     def close(self) -> None:
         self.db.close()
+
+    @alone
+    def _all(self, name: str, /, **values: Any) -> list[Row]:
+        return self.db.all(name, **values)
 
     # schema
 
@@ -141,7 +157,7 @@ class PostgresStore(base.Store):
 
     @transaction
     def start(self, executions: Sequence[NewExecution]) -> list[Started]:
-        created = self.rows.start(executions, self.db.now())
+        created = self.rows.start(executions, None)
         if len(created) == len(executions):
             return [Started(new.id, created=True) for new in executions]
         return self._found(executions, created)
@@ -158,43 +174,41 @@ class PostgresStore(base.Store):
 
     # claims
 
-    @transaction
+    @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        claims: list[Claim] = []
-        for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
-            if (left := limit - len(claims)) > 0:
-                claims += [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queue=queue, limit=left)]
-        return claims
+        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        return [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit)]
 
-    @transaction
+    @alone
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
-        self.rows.lock(claims)
         return dict(self.db.batch("extend", _claims(claims), ttl_us=int(ttl_s * US)))
 
-    @transaction
+    @alone
     def release(self, claims: Mapping[str, int]) -> None:
-        self.rows.lock(claims)
         self.db.batch("release", _claims(claims))
 
     @alone
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    @transaction
     def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        now = self.db.now()
-        found = {row[0]: row for row in self.db.all("expired", now=now, dead=list(dead_workers), limit=limit)}
-        if not found:
-            return []
-        locked = self.rows.lock([*found, *(row[4] for row in found.values())])
-        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id][2], now, dead_workers)]
-        self._rescue_tasks([row for row in lost if row.kind == TASK], {id: row[5] for id, row in found.items()}, crash_limit, now)
-        self._rescue_workflows({row.id: row for row in lost if row.kind == WORKFLOW}, crash_limit, now)
+        expired = self._all("expired", dead=list(dead_workers), limit=limit)
+        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_workers) if expired else []
+
+    @transaction
+    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_workers: Sequence[str]) -> list[str]:
+        now, found = expired[0].now, {row.id: row for row in expired}
+        locked = self.rows.lock([*found, *(row.parent_id for row in expired)])
+        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id].fence, now, dead_workers)]
+        self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
+        live = [row for row in lost if not found[row.id].ended]
+        self._rescue_tasks([row for row in live if row.kind == TASK], {row.id: row.max_attempts for row in expired}, crash_limit, now)
+        self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
 
     def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
         """They are free again; a task that has used up its attempts by killing its workers fails."""
-        given_up = {row.id: row for row in lost if max_attempts[row.id] and row.attempt >= max(max_attempts[row.id], crash_limit)}
+        given_up = {row.id: row for row in lost if row.attempt >= max(max_attempts[row.id], crash_limit)}
         self.db.do("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up])
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
@@ -208,7 +222,7 @@ class PostgresStore(base.Store):
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
         crashes = dict(self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]))
         looping = [id for id, times in crashes.items() if times >= crash_limit]
-        self.db.do("delete_ready", ids=[*looping, *(id for id in lost if id not in raised)])
+        self.db.do("delete_ready", ids=looping)
         if looping:
             self._stop_loops(looping, raised, lost, crashes, now)
 
@@ -274,17 +288,14 @@ class PostgresStore(base.Store):
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         return Flush(self.rows, turns, ends).run()
 
-    @transaction
+    @alone
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
-        self.rows.lock(claim.id for claim in claims)
-        parked = {row[0] for row in self.db.batch("delete_parked", [fields(claim) for claim in claims])}
-        wakes = {(id, fence): wakes for id, fence, wakes in self.db.all("wakes_of", ids=[claim.id for claim in claims])}
-        return [_parked(claim, claim.id in parked, wakes.get((claim.id, claim.fence))) for claim in claims]
+        found = {row[0]: row[1:] for row in self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])}
+        return [_parked(claim.id, *found.get(claim.id, (None, False))) for claim in claims]
 
-    @transaction
+    @alone
     def drop(self, claims: Mapping[str, int]) -> None:
-        self.rows.lock(claims)
-        self.db.batch("delete_held", _claims(claims))
+        self.db.batch("drop", _claims(claims))
 
     @alone
     def witness(self, id: str, seq: int) -> int | None:
@@ -296,12 +307,14 @@ class PostgresStore(base.Store):
     @transaction
     def signal(self, signal: NewSignal, limit: int) -> str:
         """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
-        now, id = self.db.now(), signal.execution_id
-        self.rows.call([id], now)
-        known = self.db.all("executions_of", ids=[id])
-        if not known or known[0][2] >= TERMINAL:
-            raise UndoneError("late" if known else "missing")
-        if self.db.all("unconsumed", id=id)[0][0] >= limit:
+        id = signal.execution_id
+        now = self.rows.call([id])
+        status, known, waiting = self.db.all("mailbox", id=id, signal=signal.id)[0]
+        if known:
+            raise UndoneError("duplicate")
+        if status is None or status >= TERMINAL:
+            raise UndoneError("missing" if status is None else "late")
+        if waiting >= limit:
             raise UndoneError("full")
         if not self.db.batch("insert_signals", [fields(signal)], now=now):
             raise UndoneError("duplicate")
@@ -310,10 +323,12 @@ class PostgresStore(base.Store):
     @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
-        tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
+        if not known:
+            return {}
+        tasks = [(row[0], row[4]) for row in known if row[1] == TASK]
         workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
         self.rows.lock([*workflows, *(id for row in tasks for id in row)])
-        now = self.db.now()
+        now = known[0][-1]
         self.rows.wake(workflows, now)
         flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
         self.db.do("free_delayed", ids=workflows)
@@ -322,17 +337,19 @@ class PostgresStore(base.Store):
 
     @transaction
     def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        now = self.db.now()
-        self.rows.call([id], now)
-        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by, now=now):
+        self.rows.call([id])
+        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by):
             raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
         return True
 
     # services
 
-    @transaction
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
-        now = self.db.now()
+        due, now = self._all("next_due")[0]
+        return (0, due) if due is None or due > now else self._fire_due(limit, now)
+
+    @transaction
+    def _fire_due(self, limit: int, now: int) -> tuple[int, int | None]:
         timers = self.db.all("due_timers", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
@@ -350,23 +367,25 @@ class PostgresStore(base.Store):
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
         return len(fired) + len(freed) + len(late)
 
-    @transaction
     def sweep(self, limit: int) -> list[str]:
-        found, now = self.db.all("cancelled_unheld", limit=limit), self.db.now()
-        if not found:
-            return []
-        self.rows.lock(id for row in found for id in (row[0], row[2]))
-        self.rows.wake((id for id, type, _ in found if type == WORKFLOW), now)
-        ended = self.rows.end_unclaimed([id for id, type, _ in found if type == TASK], CANCELLED, CANCELLED_ERROR, now)
-        return [f"{id}: a cancelled task that nobody held" for id in sorted(ended)]
+        found = self._all("cancelled_tasks", limit=limit)
+        return self._end_cancelled(found) if found else []
 
     @transaction
+    def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
+        self.rows.lock(id for row in found for id in row[:2])
+        return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
+
     def prune(self, older_than_s: float, limit: int) -> int:
-        before = self.db.now() - int(older_than_s * US)
-        roots = [row[0] for row in self.db.all("old_roots", before=before, limit=limit)]
-        for table in PRUNED if roots else ():
-            self.db.do(f"prune_{table}", ids=roots)
+        roots = [row[0] for row in self._all("old_roots", age_us=int(older_than_s * US), limit=limit)]
+        if roots:
+            self._prune(roots)
         return len(roots)
+
+    @transaction
+    def _prune(self, roots: Sequence[str]) -> None:
+        for table in PRUNED:
+            self.db.do(f"prune_{table}", ids=roots)
 
     # reading
 
@@ -419,7 +438,7 @@ def _expired(row: Ready, fence: int, now: int, dead: Sequence[str]) -> bool:
     return row.fence == fence and row.claim_expires_at is not None and (row.claim_expires_at < now or row.claimed_by in dead)
 
 
-def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
+def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
     if parked:
-        return Committed(claim.id, "parked")
-    return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)
+        return Committed(id, "parked")
+    return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)

@@ -50,6 +50,10 @@ ON CONFLICT (id) DO UPDATE SET wakes = wakes + 1 WHERE state <> 0
 -- name: free_rows
 SELECT id FROM ready WHERE queue = ? AND state = 0 ORDER BY priority DESC, order_key, id LIMIT ?
 
+-- name: any_free
+-- Whether a claim is worth the write lock.
+SELECT 1 FROM json_each(?) q CROSS JOIN ready r ON r.queue = q.value AND r.state = 0 LIMIT 1
+
 -- name: claim_row
 UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
 RETURNING id, kind, queue, fence, wakes, attempt, crashes
@@ -64,7 +68,8 @@ UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = 
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: expired
-SELECT id, kind, fence, attempt, claimed_by FROM ready WHERE state = 1 AND (claim_expires_at < ? OR claimed_by IN (SELECT value FROM json_each(?))) LIMIT ?
+SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, e.status, e.max_attempts FROM ready r LEFT JOIN executions e ON e.id = r.id
+WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by IN (SELECT value FROM json_each(?))) LIMIT ?
 
 -- name: rescue_workflow
 UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -190,6 +195,9 @@ SELECT fence FROM history WHERE execution_id = ? AND seq = ?
 -- name: unconsumed
 SELECT count(*) FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL
 
+-- name: signal_known
+SELECT 1 FROM workflow_signals WHERE id = ?
+
 -- name: insert_signal
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
 VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signals WHERE execution_id = :execution_id), :name, :payload, :now)
@@ -220,14 +228,14 @@ SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL
 UPDATE executions SET timed_out_at = ?, held = 0 WHERE id = ? AND status < 5
 
 -- name: next_due
-SELECT min(at) FROM (
+SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 
 -- name: cancelled_tasks
-SELECT e.id, e.type FROM executions e LEFT JOIN ready r ON r.id = e.id
-WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) LIMIT ?
+SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1) LIMIT ?
 
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
@@ -242,4 +250,8 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: old_roots
-SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < ? LIMIT ?
+-- Not while anything below goes on, nor while an execution lives that was made from it.
+SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at < now_us() - ?
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.finished_at IS NULL)
+ORDER BY finished_at LIMIT ?

@@ -178,9 +178,12 @@ class SqliteStore(base.Store):
     # claims
 
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        if not self._one("any_free", json.dumps(wanted)):
+            return []
         with self._transaction():
             ids: list[str] = []
-            for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
+            for queue in wanted:
                 if len(ids) < limit:
                     ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
             if not ids:
@@ -203,19 +206,22 @@ class SqliteStore(base.Store):
         return dict(self._all("held_by", worker))
 
     def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
+        asked = (json.dumps(list(dead_workers)), limit)
+        if not self._all("expired", *asked):
+            return []
         with self._transaction():
-            now = self.clock()
-            expired = self._all("expired", now, json.dumps(list(dead_workers)), limit)
-            for id, kind, fence, attempt, worker in expired:
-                if kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, crash_limit, now)
+            now, expired = self.clock(), self._all("expired", *asked)
+            for id, kind, fence, attempt, worker, status, max_attempts in expired:
+                if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
+                    self._all("delete_held", id, fence)
+                elif kind == TASK:
+                    self._rescue_task(id, fence, attempt, worker, max(max_attempts, crash_limit), now)
                 else:
                     self._rescue_workflow(id, fence, worker, crash_limit, now)
             return [row[0] for row in expired]
 
-    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crash_limit: int, now: int) -> None:
-        row = self._db.execute("SELECT max_attempts FROM executions WHERE id = ?", (id,)).fetchone()
-        if row and attempt >= max(row[0], crash_limit):
+    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, limit: int, now: int) -> None:
+        if attempt >= limit:
             self._all("delete_held", id, fence)
             self._finish(id, FAILED, _crashed("its worker died", attempt), now, fence, worker, attempt)
         else:
@@ -223,11 +229,7 @@ class SqliteStore(base.Store):
 
     def _rescue_workflow(self, id: str, fence: int, worker: str, crash_limit: int, now: int) -> None:
         raised = self._one("next_fence")[0]
-        context = self._one("raise_context_fence", raised, id)
-        if context is None:
-            self._all("delete_held", id, fence)
-            return
-        seq = context[0]
+        seq = self._one("raise_context_fence", raised, id)[0]
         crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
         if crashes >= crash_limit:
             status = self._one("status_of", id)[0]
@@ -428,22 +430,24 @@ class SqliteStore(base.Store):
     def signal(self, signal: NewSignal, limit: int) -> str:
         with self._transaction():
             row = self._one("status_of", signal.execution_id)
+            if self._one("signal_known", signal.id):
+                return "duplicate"
             if row is None:
                 return "missing"
             if row[0] >= TERMINAL:
                 return "late"
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
-            return "sent" if self._deliver(signal, self.clock()) else "duplicate"
+            self._deliver(signal, self.clock())
+            return "sent"
 
-    def _deliver(self, signal: NewSignal, now: int) -> bool:
-        """Into the mailbox of whoever is still there; to one who has ended it comes too late."""
+    def _deliver(self, signal: NewSignal, now: int) -> None:
+        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one."""
         row = self._one("status_of", signal.execution_id)
         if row is None or row[0] >= TERMINAL or not self._count("insert_signal", {**signal.__dict__, "now": now}):
-            return False
+            return
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
-        return True
 
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         with self._transaction():
@@ -479,6 +483,9 @@ class SqliteStore(base.Store):
     # services
 
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
+        due, now = self._one("next_due")
+        if due is None or due > now:
+            return 0, due
         with self._transaction():
             now = self.clock()
             timers = self._all("due_timers", now, limit)
@@ -503,21 +510,18 @@ class SqliteStore(base.Store):
         self._all("time_out", now, id)
 
     def sweep(self, limit: int) -> list[str]:
-        found = []
+        if not self._all("cancelled_tasks", limit):
+            return []
         with self._transaction():
-            now = self.clock()
-            for id, type in self._all("cancelled_tasks", limit):
-                if type == TASK:
-                    self._all("delete_ready", id)
-                    self._finish(id, CANCELLED, _cancelled(), now, None, None)
-                    found.append(f"{id}: a cancelled task that nobody held")
-                else:
-                    self._wake(id, now)
-        return found
+            found, now = [id for (id,) in self._all("cancelled_tasks", limit)], self.clock()
+            for id in found:
+                self._all("delete_ready", id)
+                self._finish(id, CANCELLED, _cancelled(), now, None, None)
+            return found
 
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
-            roots = self._all("old_roots", self.clock() - int(older_than_s * US), limit)
+            roots = self._all("old_roots", int(older_than_s * US), limit)
             for (root,) in roots:
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
