@@ -156,12 +156,10 @@ WHERE EXISTS (SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no
   AND NOT (x.fails AND EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7)))
 
--- name: ended_children
+-- name: ended
 SELECT parent_id, child_no, status, coalesce(result, error, 'null'), finished_at, type, name
 FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
-
--- name: ended_timers
-SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
 

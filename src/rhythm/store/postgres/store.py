@@ -5,7 +5,7 @@ One connection for each store, used by one thread at a time; a schema of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -260,11 +260,9 @@ class PostgresStore(base.Store):
             found[id].append(ChildOutcome(*row))
         return found
 
-    def _ended(self, needed: Sequence[Needed]) -> Iterator[Row]:
+    def _ended(self, needed: Sequence[Needed]) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
-        if numbers:
-            yield from self.db.all("ended_children", ids=[child_id(id, n) for id, n in numbers])
-            yield from self.db.batch("ended_timers", [dict(id=id, n=n) for id, n in numbers])
+        return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
     @alone
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
