@@ -26,7 +26,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
-from tests.support.stores import Stores, ready_rows
+from tests.support.stores import Stores, by_hand, ready_rows
 
 NOW = 1_800_000_000_000_000
 TTL = 30.0
@@ -770,3 +770,53 @@ def test_pruning_takes_the_oldest_first_and_not_more_than_its_limit(store: Store
         clock.forward(1)
     clock.forward(100)
     assert (store.prune(60.0, 2), list(store.get(["a", "b", "c"]))) == (2, ["b"])
+
+
+# what the sweep asks
+
+
+def test_parked_are_those_that_nobody_looks_at_and_that_are_not_paused(store: Store) -> None:
+    ids = ("a", "b", "c", "d", "e", "free")
+    store.start([workflow(id) for id in ids[:5]])
+    held = claims(store)
+    children = (workflow("e.1", parent_id="e", child_no=1, root_id="e", held=True), task("e.2"))
+    assert outcome(store, turn(held["a"], end="finish", status=COMPLETED)) == "finished"
+    assert outcome(store, turn(held["e"], starts=children)) == "parked"
+    store.park([held["b"], held["c"]])
+    store.pause("c", True)
+    store.park([claims(store)["c"]])
+    store.start([workflow("free")])
+    assert (store.parked("", 9), store.parked("", 1), store.parked("b", 9), store.parked("e", 9)) == (["b", "e"], ["b"], ["e"], [])
+
+
+def test_only_what_is_still_parked_at_that_turn_is_mended(store: Store) -> None:
+    ids = ("a", "b", "c", "d", "e")
+    store.start([workflow(id) for id in ids])
+    held = claims(store)
+    for id in ids[:4]:
+        assert outcome(store, turn(held[id], timers=(NewTimer(1, 60.0),))) == "parked"
+    send(store, "s", "b")
+    store.pause("c", True)
+    store.park([claims(store)["c"]])
+    stuck = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 0, "none": 0}
+    timers = [(id, 2) for id in stuck]
+    assert store.without_rows([*timers, ("a", 1)]) == timers
+    assert store.mend(stuck, timers) == ["a"]
+    assert [(o.n, o.status, o.ended_at, o.type) for o in store.outcomes([Needed("a", (1, 2))])["a"]] == [(2, COMPLETED, NOW, None)]
+    assert [id for id in ids if store.outcomes([Needed(id, (2,))])[id]] == ["a"]
+    assert "a" in claims(store)
+
+
+# leases
+
+
+def test_a_lease_is_held_by_one_until_it_expires(store: Store, stores: Stores, clock: Clock) -> None:
+    other = stores.store(clock)
+    assert (store.lease("sweeper", "a", 10.0), other.lease("sweeper", "b", 10.0), other.lease("pruner", "b", 10.0)) == (True, False, True)
+    clock.forward(9)
+    assert (store.lease("sweeper", "a", 10.0), store.lease("pruner", "a", 10.0)) == (True, False)
+    clock.forward(9.999999)
+    assert not other.lease("sweeper", "b", 10.0)
+    clock.forward(0.000001)
+    assert (other.lease("sweeper", "b", 10.0), store.lease("sweeper", "a", 10.0)) == (True, False)
+    assert by_hand(store, "SELECT holder, fence FROM leases WHERE name = 'sweeper'") == [("b", 2)]

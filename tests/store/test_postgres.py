@@ -202,6 +202,13 @@ def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
     assert ready_rows(store) == [("w", 0, 0)]
 
 
+def test_of_many_that_want_a_lease_at_once_one_gets_it(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    many = [schemas.store() for _ in range(6)]
+    for name in ("a", "b", "c"):
+        got = list(pool.map(lambda i, name=name: many[i].lease(name, f"holder {i}", TTL), range(6)))
+        assert sorted(got) == [False] * 5 + [True]
+
+
 def test_flushes_that_park_and_wake_crosswise_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     """Two workers, each parking workflows whose children the other one ends, in opposite orders."""
     start(store, *(f"w{i}" for i in range(20)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rhythm.store.base import Store
 from rhythm.store.postgres.store import PostgresStore
@@ -49,8 +50,13 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
 
 def ready_rows(store: Store) -> list[tuple[str, int, int]]:
     """What somebody must look at or is looking at: id, state, wakes."""
-    text = "SELECT id, state, wakes FROM ready ORDER BY id"
+    return by_hand(store, "SELECT id, state, wakes FROM ready ORDER BY id")
+
+
+def by_hand(store: Store, text: str) -> list[Any]:
+    """What an operator could do to the tables with a tool of the database."""
     if isinstance(store, PostgresStore):
-        return store.db.alone(lambda: store.db.query(text.encode()).fetchall())
+        done = store.db.alone(lambda: store.db.query(text.encode()))
+        return done.fetchall() if done.description else []
     assert isinstance(store, SqliteStore)
     return store._db.execute(text).fetchall()

@@ -407,6 +407,22 @@ class Store(ABC):
         """Ends cancelled tasks that nobody holds; their ids."""
 
     @abstractmethod
+    def parked(self, after: str, limit: int) -> list[str]:
+        """Workflows that nobody looks at and that are not paused, by id, beginning after this one."""
+
+    @abstractmethod
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Of these children (workflow, number) those of which there is no row: neither an execution nor a timer."""
+
+    @abstractmethod
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """Wakes workflows that are still parked at this `seq`; of these it fires the timers whose rows are gone. The ids."""
+
+    @abstractmethod
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Takes or prolongs the right to do what one process at a time should do. It saves work; nothing is safe because of it."""
+
+    @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
         """Deletes root executions that ended so long ago, with everything below them; how many.
 

@@ -32,7 +32,10 @@ class CheckpointingRunner:
         self.settings = settings or WorkerSettings()
         name = f"{secrets.token_hex(6)}"
         self.worker = Worker(store, self.program, tasks, Handlers(), name, self.settings, time.monotonic, random.Random(), observe)
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), time.monotonic, clock_us)
+        self.services = Services(
+            store, ServiceSettings(crash_limit=self.settings.crash_limit), time.monotonic, clock_us, self.program, observe
+        )
+        self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
         self.store.register(
@@ -77,8 +80,8 @@ class CheckpointingRunner:
             self._round()
 
     def _round(self) -> None:
-        did, wait_s = self.services.run()
-        self.worker.step(0.0 if did else min(wait_s, 0.05))
+        did, wait_s = self.services.run(self._busy)
+        self._busy = self.worker.step(0.0 if did else min(wait_s, 0.05))
 
     def _result(self, execution: Execution) -> Any:
         if execution.status == "completed":

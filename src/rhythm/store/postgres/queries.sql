@@ -368,6 +368,33 @@ SELECT e.id, e.parent_id, now_us() FROM executions e LEFT JOIN ready r ON r.id =
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
 ORDER BY e.cancel_requested_at LIMIT %(limit)s
 
+-- name: lease
+INSERT INTO leases (name, holder, fence, expires_at) VALUES (%(name)s, %(holder)s, 1, now_us() + %(ttl_us)s)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = leases.fence + (leases.holder <> excluded.holder)::int, expires_at = excluded.expires_at
+WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING fence
+
+-- name: parked
+SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
+ORDER BY e.id LIMIT %(limit)s
+
+-- name: without_rows
+SELECT x.id, x.n FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
+
+-- name: wake_parked
+INSERT INTO ready (id, kind, queue, priority, order_key, state) SELECT x.id, 0, 'system', 0, now_us(), 0 FROM unnest(%(ids)s::text[]) AS x(id)
+JOIN executions e ON e.id = x.id AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
+ON CONFLICT (id) DO NOTHING RETURNING id
+
+-- name: seqs_of
+SELECT execution_id, seq FROM workflow_execution_context WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: insert_fired
+INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) SELECT x.id, x.n, now_us(), now_us() FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+ON CONFLICT DO NOTHING
+
 -- name: old_roots
 -- Not while anything below goes on, nor while an execution lives that was made from it.
 SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT NULL AND e.finished_at < now_us() - %(age_us)s

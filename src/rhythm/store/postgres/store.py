@@ -374,6 +374,27 @@ class PostgresStore(base.Store):
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
+    @alone
+    def parked(self, after: str, limit: int) -> list[str]:
+        return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
+
+    @alone
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self.db.batch("without_rows", [dict(id=id, n=n) for id, n in children])
+
+    @transaction
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """One that has moved on before it was woken here was not stuck; the wake does no harm."""
+        made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
+        woken = [id for id in made if seqs.get(id) == stuck[id]]
+        self.db.batch("insert_fired", [dict(id=id, n=n) for id, n in timers if id in woken])
+        return woken
+
+    @alone
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        return bool(self.db.all("lease", name=name, holder=holder, ttl_us=int(ttl_s * US)))
+
     def prune(self, older_than_s: float, limit: int) -> int:
         roots = [row[0] for row in self._all("old_roots", age_us=int(older_than_s * US), limit=limit)]
         if roots:

@@ -99,12 +99,12 @@ SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND fi
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7) LIMIT 1
 
 -- name: ended_children
-SELECT e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
-FROM json_each(:ids) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
+SELECT e.parent_id, e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
+FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
 -- name: ended_timers
-SELECT t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
-FROM json_each(:numbers) w CROSS JOIN timer_tasks t ON t.execution_id = :id AND t.n = w.value
+SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+FROM json_each(?) w CROSS JOIN timer_tasks t ON t.execution_id = json_extract(w.value, '$[0]') AND t.n = json_extract(w.value, '$[1]')
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
 
 -- name: mail
@@ -248,6 +248,29 @@ FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_
 
 -- name: history
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
+
+-- name: lease
+INSERT INTO leases (name, holder, fence, expires_at) VALUES (:name, :holder, 1, now_us() + :ttl_us)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = fence + (holder <> excluded.holder), expires_at = excluded.expires_at
+WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
+
+-- name: parked
+SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
+WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL ORDER BY e.id LIMIT ?
+
+-- name: without_rows
+SELECT x.id, x.n FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS n FROM json_each(?)) x
+WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
+
+-- name: wake_parked
+INSERT INTO ready (id, kind, queue, priority, order_key, state)
+SELECT e.id, 0, 'system', 0, now_us(), 0 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = ? AND e.status < 5 AND e.paused_at IS NULL AND c.seq = ?
+ON CONFLICT (id) DO NOTHING RETURNING id
+
+-- name: insert_fired
+INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) VALUES (?, ?, now_us(), now_us()) ON CONFLICT DO NOTHING
 
 -- name: old_roots
 -- Not while anything below goes on, nor while an execution lives that was made from it.

@@ -248,15 +248,14 @@ class SqliteStore(base.Store):
         return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
 
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
-        return {need.id: self._outcomes(need) for need in needed}
-
-    def _outcomes(self, need: Needed) -> list[ChildOutcome]:
-        if need.whole and len(need.numbers) > 1 and not self._all_ended(need):
-            return []
-        ids = json.dumps([child_id(need.id, n) for n in need.numbers])
-        children = self._all("ended_children", {"ids": ids})
-        timers = self._all("ended_timers", {"id": need.id, "numbers": json.dumps(list(need.numbers))})
-        return [ChildOutcome(*row) for row in (*children, *timers)]
+        found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
+        decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
+        numbers = [(need.id, n) for need in decided for n in need.numbers]
+        children = self._all("ended_children", json.dumps([child_id(id, n) for id, n in numbers]))
+        timers = self._all("ended_timers", json.dumps(numbers))
+        for id, *row in (*children, *timers):
+            found[id].append(ChildOutcome(*row))
+        return found
 
     def _all_ended(self, need: Needed) -> bool:
         """Whether there is anything to decide: one index look-up that stops at the first unfinished child."""
@@ -518,6 +517,24 @@ class SqliteStore(base.Store):
                 self._all("delete_ready", id)
                 self._finish(id, CANCELLED, _cancelled(), now, None, None)
             return found
+
+    def parked(self, after: str, limit: int) -> list[str]:
+        return [id for (id,) in self._all("parked", after, limit)]
+
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self._all("without_rows", json.dumps(children))
+
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        with self._transaction():
+            woken = [id for id, seq in stuck.items() if self._one("wake_parked", id, seq)]
+            for id, n in timers:
+                if id in woken:
+                    self._all("insert_fired", id, n)
+            return woken
+
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        with self._transaction():
+            return self._one("lease", {"name": name, "holder": holder, "ttl_us": int(ttl_s * US)}) is not None
 
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():

@@ -53,6 +53,7 @@ CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NU
 CREATE INDEX executions_roots ON executions (name, created_at) WHERE parent_id IS NULL;
 CREATE INDEX executions_ended ON executions (finished_at) WHERE parent_id IS NULL AND finished_at IS NOT NULL;
 CREATE INDEX executions_retries ON executions (retry_of) WHERE retry_of IS NOT NULL;
+CREATE INDEX executions_live ON executions (id) WHERE finished_at IS NULL AND type = 0;
 CREATE INDEX executions_cancelled ON executions (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL;
 
@@ -83,3 +84,6 @@ CREATE TABLE workflow_signals (
   UNIQUE (execution_id, n)
 );
 CREATE INDEX signals_waiting ON workflow_signals (execution_id, n) WHERE consumed_seq IS NULL;
+
+-- Who does what one process at a time should do. Rows stay, so that fences rise.
+CREATE TABLE leases (name text COLLATE "C" PRIMARY KEY, holder text NOT NULL, fence bigint NOT NULL, expires_at bigint NOT NULL);
