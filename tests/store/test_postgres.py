@@ -1,4 +1,4 @@
-"""What only a server with many connections can show: real interleavings, deadlocks, lost connections, plans."""
+"""What only a server with many connections can show: real interleavings, deadlocks, lost connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 
 from rhythm.errors import StoreError
 from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, Committed, NewExecution, NewSignal, NewTimer, Store, TaskEnd, TurnCommit
-from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
@@ -276,21 +275,3 @@ def test_a_timer_of_the_databases_clock_does_not_fire_early(store: PostgresStore
     start(store, "w")
     store.commit([parking(claim(store)["w"], timers=(NewTimer(1, 3600.0), NewTimer(2, 0.0)))], [])
     assert store.fire_timers(10)[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "index"),
-    [
-        ("claim", dict(worker="a", ttl_us=1, queues=["default"], limit=10), "ready_free"),
-        ("due_timers", dict(now=1, limit=10), "timers_due"),
-        ("due_ready", dict(now=1, limit=10), "ready_due"),
-        ("held_by", dict(worker="a"), "ready_claimed"),
-        ("undecided", dict(id=["w"], first=[1], last=[9], fails=[False]), "executions_unfinished"),
-    ],
-)
-def test_hot_statements_use_their_index(store: PostgresStore, name: str, values: dict[str, object], index: str) -> None:
-    def explain() -> str:
-        store.db.query(b"SET LOCAL enable_seqscan = off")
-        return "\n".join(row[0] for row in store.db.query(b"EXPLAIN " + SQL[name], values).fetchall())
-
-    assert index in store.db.transaction(explain)

@@ -1,4 +1,6 @@
 -- Batches come as arrays, one for each column. What is decided under a lock is read in a later statement than the one that took it.
+-- A guard is never worded like the condition of a partial index (`status < 5`, not `finished_at IS NULL`): the planner would go through
+-- all of that index instead of the few keys it is given.
 
 -- name: register_definitions
 INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
@@ -69,7 +71,7 @@ SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at FROM
 -- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
 SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
 UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-  JOIN executions c ON c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL WHERE c.type = 0
+  JOIN executions c ON c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL WHERE c.type < 1
 UNION SELECT unnest(%(receivers)s::text[])
 
 -- name: wake
@@ -122,8 +124,9 @@ DELETE FROM ready r USING locked WHERE r.id = locked.id
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: expired
+-- In the order of the index of what is claimed: another one would lead through the whole table.
 SELECT r.id, r.fence, e.parent_id, e.max_attempts, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
-WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.id LIMIT %(limit)s
+WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.claimed_by LIMIT %(limit)s
 
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -284,7 +287,7 @@ RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 
 -- name: consume_signals
 UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
-WHERE s.id = x.signal AND s.execution_id = x.id AND s.consumed_seq IS NULL RETURNING s.id
+WHERE s.id = x.signal AND s.execution_id = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id
 
 -- name: insert_history
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
@@ -333,7 +336,7 @@ UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
 
 -- name: free_due
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 AND due_at <= %(now)s RETURNING id
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING id
 
 -- name: set_pause
 UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s
@@ -398,8 +401,8 @@ ON CONFLICT DO NOTHING
 -- name: old_roots
 -- Not while anything below goes on, nor while an execution lives that was made from it.
 SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT NULL AND e.finished_at < now_us() - %(age_us)s
-  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)
-  AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.finished_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.status < 5)
+  AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.status < 5)
 ORDER BY e.finished_at LIMIT %(limit)s
 
 -- name: prune_ready

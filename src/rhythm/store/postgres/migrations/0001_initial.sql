@@ -50,7 +50,8 @@ CREATE TABLE executions (
 CREATE INDEX executions_unfinished ON executions (parent_id, child_no) WHERE finished_at IS NULL;
 CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status IN (6, 7);
 CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL;
-CREATE INDEX executions_roots ON executions (name, created_at) WHERE parent_id IS NULL;
+CREATE INDEX executions_roots ON executions (name, created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_newest ON executions (created_at, id) WHERE parent_id IS NULL;
 CREATE INDEX executions_ended ON executions (finished_at) WHERE parent_id IS NULL AND finished_at IS NOT NULL;
 CREATE INDEX executions_retries ON executions (retry_of) WHERE retry_of IS NOT NULL;
 CREATE INDEX executions_live ON executions (id) WHERE finished_at IS NULL AND type = 0;
