@@ -81,7 +81,7 @@ class CheckpointingRunner:
 
     def _round(self) -> None:
         did, wait_s = self.services.run(self._busy)
-        self._busy = self.worker.step(0.0 if did else min(wait_s, 0.05))
+        self._busy = self.worker.step(0.0 if did or self._busy else min(wait_s, 0.05))
 
     def _result(self, execution: Execution) -> Any:
         if execution.status == "completed":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,11 +10,15 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.types.numeric import Int8BinaryDumper
 
 from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
 
-SQL = {name: text.encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
+# Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
+SQL = {
+    name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()
+}
 TRIES = 20  # of a transaction that met another one
 
 # Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
@@ -123,6 +128,7 @@ class Connection:
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
             self._open = psycopg.connect(self.url, autocommit=True)
+            self._open.adapters.register_dumper(int, Int8BinaryDumper)  # one type for all: else the size of a number would choose the plan
             settings = {"search_path": sql.Identifier(self.schema).as_string(None), **PINNED}
             text = sql.SQL("SELECT {}").format(
                 sql.SQL(", ").join(sql.SQL("set_config({}, {}, false)").format(name, value) for name, value in settings.items())
