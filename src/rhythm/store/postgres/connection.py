@@ -16,9 +16,7 @@ from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
 
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
-SQL = {
-    name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()
-}
+SQL = {name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
 TRIES = 20  # of a transaction that met another one
 
 # Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when

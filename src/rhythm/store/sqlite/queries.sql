@@ -134,7 +134,7 @@ UPDATE executions SET status = :status, started_at = coalesce(started_at, :now),
   attributes = coalesce(:attributes, attributes) WHERE id = :id
 
 -- name: status_of
-SELECT status, cancel_requested_at, parent_id, priority, type, held FROM executions WHERE id = ?
+SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?
 
 -- name: finish
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
@@ -147,9 +147,6 @@ INSERT INTO executions (id, type, name, version, queue, priority, status, parent
                         options, attributes, inputs, result, error, created_at, started_at, finished_at)
 VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
         '{}', '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
-
--- name: root_of
-SELECT root_id FROM executions WHERE id = ?
 
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)

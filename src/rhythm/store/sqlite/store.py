@@ -282,7 +282,7 @@ class SqliteStore(base.Store):
         if row is None or row[0] >= TERMINAL or self._count("advance_context", {**moved, "now": now}) == 0:
             return Committed(turn.id, "lost")
         status, cancelled = row[0], row[1] is not None
-        self._write_children(turn, now)
+        self._write_children(turn, row[6], now)
         for id in turn.consumed:
             if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
@@ -296,10 +296,9 @@ class SqliteStore(base.Store):
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
-        self._all(
-            "suspend_execution",
-            {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes},
-        )
+        if to != status or not row[7] or turn.attributes is not None:
+            suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes}
+            self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
@@ -314,9 +313,7 @@ class SqliteStore(base.Store):
             return Committed(turn.id, "own" if turn.end == "own" else "woken", ready[1], promoted)
         return Committed(turn.id, "parked", 0, promoted)
 
-    def _write_children(self, turn: TurnCommit, now: int) -> None:
-        if turn.done:
-            root = self._one("root_of", turn.id)[0]
+    def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
             result, error = _split(done.status, done.value)
             self._all(
@@ -455,7 +452,7 @@ class SqliteStore(base.Store):
             return {id: self._cancel(id, row, now) for id, row in known.items() if row}
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
-        status, _, _, _, type, _ = row
+        status, type = row[0], row[4]
         if status >= TERMINAL:
             return False
         self._all("flag_cancel", now, id)
