@@ -280,7 +280,8 @@ class Worker:
         answers: list[Committed] = []
         for tries in count(1):
             try:
-                return [*answers, *self.store.commit(turns, ends)[0]]
+                committed = self.store.commit(turns, ends)[0]
+                return [*answers, *(committed if tries == 1 else self._sent_again(turns, committed))]
             except StoreError as problem:
                 self._rest(tries, problem)
             witnesses, wakes, mine = self._witnesses(turns)
@@ -290,6 +291,14 @@ class Worker:
             if not turns and not ends:
                 break
         return answers
+
+    def _sent_again(self, turns: Sequence[TurnCommit], committed: Sequence[Committed]) -> list[Committed]:
+        """The answers to a repetition: what it has lost, it may have lost to its first sending, which came through after all."""
+        lost = {answer.id for answer in committed if answer.outcome == "lost"}
+        doubtful = [turn for turn in turns if turn.id in lost]
+        witnesses, wakes, mine = self._witnesses(doubtful) if doubtful else ({}, {}, {})
+        settled = {turn.id: self._settled(turn, witnesses[turn.id], wakes, mine) for turn in doubtful if turn.id in witnesses}
+        return [settled.get(answer.id, answer) for answer in committed]
 
     def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """With which fence each turn was committed, if it was; the wakes of those held; what is mine. Asked until there is an answer."""
