@@ -8,14 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rhythm.errors import DuplicateTask, FlowError, InvalidProgram, RetryLater, RhythmError, TaskFailed
+    from rhythm.errors import DuplicateTask, FlowError, InvalidProgram, RetryLater, RhythmError, TaskCancelled, TaskFailed
+    from rhythm.worker.current import Current, current
     from rhythm.worker.handlers import Task, task
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["DuplicateTask", "FlowError", "InvalidProgram", "RetryLater", "RhythmError", "Task", "TaskFailed", "task"]
+__all__ = [
+    "Current", "DuplicateTask", "FlowError", "InvalidProgram", "RetryLater", "RhythmError", "Task", "TaskCancelled", "TaskFailed",
+    "current", "task",
+]  # fmt: skip
 
-_HOMES = {"task": "rhythm.worker.handlers", "Task": "rhythm.worker.handlers"}
+_HOMES = {
+    "Current": "rhythm.worker.current",
+    "Task": "rhythm.worker.handlers",
+    "current": "rhythm.worker.current",
+    "task": "rhythm.worker.handlers",
+}
 
 
 def __getattr__(name: str) -> Any:

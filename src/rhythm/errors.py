@@ -5,6 +5,7 @@
     ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
     ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
     ├── RetryLater         raised by a task: try again after this long, without counting as a failure
+    ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
     ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
     ├── ExecutionFailed    a caller who waits for a result: carries the execution's status and error
     ├── UnknownExecution   a caller: there is no execution with this id, or an id that cannot be one
@@ -75,6 +76,10 @@ class TaskFailed(RhythmError):
     def __init__(self, message: str, *, code: str = "TaskFailed", data: Any = None) -> None:
         super().__init__(message)
         self.message, self.code, self.data = message, code, data
+
+
+class TaskCancelled(RhythmError):
+    """Nobody waits for this attempt at the task any more."""
 
 
 class RetryLater(RhythmError):

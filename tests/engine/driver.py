@@ -17,6 +17,7 @@ from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
@@ -45,7 +46,7 @@ class VirtualHandlers:
         self.clock, self.order = clock, 0
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         self.order += 1
         entry = (
             self.clock.now() + float((inputs or {}).get("took", 0)),

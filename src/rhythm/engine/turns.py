@@ -126,9 +126,11 @@ class Planner:
     """Turns the interpreter's answers into commits for the workflows of one worker."""
 
     def __init__(
-        self, worker: str, programs: Programs, runs_here: Callable[[c.StartTask], bool], attempts: Callable[[c.StartTask], int]
-    ) -> None:
-        self.worker, self.programs, self.runs_here, self.attempts = worker, programs, runs_here, attempts
+        self, worker: str, programs: Programs, runs: Callable[[str, str], bool], attempts: Callable[[c.StartTask], int],
+        queue_of: Callable[[str], str | None],
+    ) -> None:  # fmt: skip
+        """`runs`: whether this worker runs a task of this name and queue now; `queue_of`: the queue a task asks for itself."""
+        self.worker, self.programs, self.runs, self.attempts, self.queue_of = worker, programs, runs, attempts, queue_of
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
              owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
@@ -163,11 +165,18 @@ class Planner:
         )
         return Step(commit, turn.snapshot, own, again)
 
+    def queue(self, loaded: Loaded, command: c.StartTask) -> str:
+        """Where a task goes: what the call says, else the task itself, else its workflow."""
+        return str(command.options.get("queue") or self.queue_of(command.name) or loaded.queue)
+
+    def runs_here(self, loaded: Loaded, command: c.StartTask) -> bool:
+        return self.runs(command.name, self.queue(loaded, command))
+
     def task_row(self, loaded: Loaded, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0) -> NewExecution:
         """The row of a task that goes to the queue."""
         options = {name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")}
         return NewExecution(
-            child_id(loaded.id, command.n), TASK, command.name, command.options.get("queue", loaded.queue), dump_trusted(command.inputs),
+            child_id(loaded.id, command.n), TASK, command.name, self.queue(loaded, command), dump_trusted(command.inputs),
             priority=command.options.get("priority", loaded.priority), parent_id=loaded.id, child_no=command.n, root_id=loaded.root_id,
             max_attempts=self.attempts(command), attempt=attempt, options=dump_trusted(options), delay_s=delay_s, held=command.held,
         )  # fmt: skip
@@ -247,9 +256,12 @@ class _Rows:
             plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
         )
         awaited = list(numbers(plan)) if alone and plan is not None else []
-        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(n in self.tasks and self.planner.runs_here(self.tasks[n]) for n in awaited):
+        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(map(self._runs_here, awaited)):
             return {}
         return {n: self.tasks.pop(n) for n in awaited}
+
+    def _runs_here(self, n: int) -> bool:
+        return n in self.tasks and self.planner.runs_here(self.loaded, self.tasks[n])
 
     def on(self, commit: TurnCommit, done: tuple[Done, ...]) -> TurnCommit:
         queued = (self.planner.task_row(self.loaded, command) for command in self.tasks.values())

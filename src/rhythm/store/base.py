@@ -13,7 +13,8 @@ the parent.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rhythm.record import Record
 
@@ -279,6 +280,8 @@ class Transition(Record):
 class Store(ABC):
     """A database that holds executions."""
 
+    lends_connections = False  # whether `complete_within` can be used
+
     # schema
 
     @abstractmethod
@@ -354,6 +357,12 @@ class Store(ABC):
     @abstractmethod
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
+
+    @abstractmethod
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        """Commits the end of a task together with what its handler writes. `work` gets a connection, in a transaction that nobody
+        else uses, and returns the end, or None to keep nothing. What became of it: "kept", or nothing was kept: "undone" by `work`,
+        "lost" (the claim) or "aborted" (a statement of the handler has failed, and it went on)."""
 
     @abstractmethod
     def park(self, claims: Sequence[Claim]) -> list[Committed]:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 
@@ -19,15 +20,26 @@ class Handlers:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
         args, kwargs = task.arguments(inputs)
         if task.is_async:
-            future = asyncio.run_coroutine_threadsafe(_awaited(task.function(*args, **kwargs)), self._event_loop())
+            future = asyncio.run_coroutine_threadsafe(_awaited(task.function(*args, **kwargs), current), self._event_loop())
             future.add_done_callback(lambda done: None if done.cancelled() else report(ended_by(task, done.result())))
-            return future.cancel
-        threading.Thread(target=lambda: report(ended_by(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
-        return lambda: None
+
+            def cancel() -> None:
+                current.give_up()
+                future.cancel()
+
+            return cancel
+
+        def attempt() -> None:
+            with current.entered():
+                ended = current.within(lambda: ended_by(task, lambda: task.function(*args, **kwargs)))
+            report(ended)
+
+        threading.Thread(target=attempt, daemon=True, name=task.name).start()
+        return current.give_up
 
     def close(self) -> None:
         if self._loop:
@@ -49,10 +61,11 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
             continue
 
 
-async def _awaited(handler: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
+async def _awaited(handler: Coroutine[Any, Any, Any], current: Current) -> Callable[[], Any]:
     """What gives the handler's result, or raises what it raised: in the loop itself SystemExit would end all handlers."""
     try:
-        value = await handler
+        with current.entered():
+            value = await handler
     except BaseException as problem:
         raised = problem
         return lambda: _raise(raised)

@@ -43,6 +43,7 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error
 from rhythm.worker.handlers import Task
+from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, execution id, detail
 
@@ -105,7 +106,7 @@ class Worker:
         self.draining = False
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
-        self.planner = Planner(name, programs, self._runs_here, self._attempts)
+        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of)
         self._extended_at = now()
 
     def step(self, wait_s: float = 0.0) -> bool:
@@ -394,7 +395,7 @@ class Worker:
                 )
             else:
                 status, value = _end(command.name, ended)
-                queue = command.options.get("queue", loaded.queue)
+                queue = self.planner.queue(loaded, command)
                 done.append(Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6)))
         return tuple(done), tuple(retries)
 
@@ -415,7 +416,7 @@ class Worker:
         """Awaited tasks without rows: run them, or, if that has killed a worker before, let the queue count their attempts."""
         loaded = held.loaded
         assert loaded
-        if held.crashes == 0 and all(self._runs_here(command) for command in held.owned.values()):
+        if held.crashes == 0 and all(self.planner.runs_here(loaded, command) for command in held.owned.values()):
             held.inputs = None
             self._begin_owned(held)
             return None
@@ -487,10 +488,15 @@ class Worker:
 
     # tasks
 
-    def _runs_here(self, command: c.StartTask) -> bool:
-        queue = command.options.get("queue", self.settings.queues[0])
-        room = len(self.bodies.running) < self.settings.concurrency
-        return self.settings.owner_run and not self.draining and command.name in self.tasks and queue in self.settings.queues and room
+    def _runs(self, name: str, queue: str) -> bool:
+        """Whether a task may be run without a row of its own. A transactional one needs its row: the claim on it fences the transaction."""
+        task, room = self.tasks.get(name), len(self.bodies.running) < self.settings.concurrency
+        mine = task is not None and not task.transactional and queue in self.settings.queues
+        return self.settings.owner_run and not self.draining and mine and room
+
+    def _queue_of(self, name: str) -> str | None:
+        task = self.tasks.get(name)
+        return task.queue if task else None
 
     def _attempts(self, command: c.StartTask) -> int:
         task = self.tasks.get(command.name)
@@ -519,7 +525,7 @@ class Worker:
             return self._end_queued(claim.id, TaskEnd(claim.id, claim.fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
         if task.name not in self.tasks:
             return self._end_queued(claim.id, self._missing(claim, task))
-        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt)
+        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt, claim)
 
     def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
         """No handler of this name here: others may have it, so it is put back; after a while it fails."""
@@ -528,12 +534,18 @@ class Worker:
         error = task_error(task.name, "no worker has a handler of this name")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
-    def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int) -> None:
+    def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, claim: Claim | None = None) -> None:
         body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
+        body.current.told = lambda progress: self.observe("progress", id, str(progress))
+        if claim and body.task.transactional:
+            body.current.within = Transactional(self.store, body.current, TaskEnd(id, claim.fence, COMPLETED, "null", worker=self.name))
         self.observe("task", id, name)
-        if problem := body.task.problem_with(inputs):
+        if problem := body.task.problem_with(inputs) or self._problem_with_store(body.task):
             return self._took_end(body, Ended(error=task_error(name, problem)))
         return self.bodies.start(body)
+
+    def _problem_with_store(self, task: Task[..., Any]) -> str:
+        return "it is transactional, which needs PostgreSQL" if task.transactional and not self.store.lends_connections else ""
 
     def _took_end(self, body: Body, ended: Ended) -> None:
         """The end of an attempt goes to the workflow that owns it, or, if it was queued, back to its own row."""
@@ -545,6 +557,9 @@ class Worker:
             held.ended.append((held.owned[int(number)], ended, body.attempt, took_s))
         elif body.id in self.claims:
             claim = self.claims[body.id]
+            if ended.kept:
+                del self.claims[body.id]
+                return
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
             status, value = _end(body.task.name, ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)

@@ -42,9 +42,19 @@ class Connection:
 
     def close(self) -> None:
         with self._lock:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
+            self._forget()
+
+    @contextmanager
+    def borrowed(self, connection: psycopg.Connection[Row]) -> Iterator[Connection]:
+        """Our statements in a transaction of somebody else, on their connection; their search path is theirs again afterwards."""
+        ours = Connection(self.url, self.schema, self.clock)
+        ours._open = connection
+        [[theirs]] = connection.execute("SELECT current_setting('search_path')").fetchall()
+        ours.set("search_path", sql.Identifier(self.schema).as_string(connection), local=True)
+        if self.clock:
+            ours.set("rhythm.now_us", str(self.clock()), local=True)
+        yield ours
+        ours.set("search_path", theirs, local=True)
 
     def transaction(self, work: Callable[[], T]) -> T:
         """Everything that `work` does is committed together, or nothing is. It may run more than once."""
@@ -70,6 +80,10 @@ class Connection:
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         assert self._open is not None
         return self._open.execute(text, values, binary=True)
+
+    def set(self, name: str, value: str, local: bool = False) -> None:
+        """Sets a parameter of the session, or of the transaction."""
+        self.query(b"SELECT set_config(%(name)s, %(value)s, %(local)s)", {"name": name, "value": value, "local": local})
 
     def script(self, text: str) -> None:
         """Several statements without values."""
@@ -106,7 +120,7 @@ class Connection:
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         connection = self._connected()
         if self.clock:
-            connection.execute("SELECT set_config('rhythm.now_us', %s, false)", [str(self.clock())])
+            self.set("rhythm.now_us", str(self.clock()))
         return work(connection)
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
@@ -120,8 +134,7 @@ class Connection:
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
             self._open = psycopg.connect(self.url, autocommit=True)
-            path = sql.Identifier(self.schema).as_string(self._open)
-            self._open.execute("SELECT set_config('search_path', %s, false)", [path])
+            self.set("search_path", sql.Identifier(self.schema).as_string(self._open))
         return self._open
 
     def _forget(self) -> None:
@@ -129,3 +142,37 @@ class Connection:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+class Spare:
+    """Connections without settings of ours, for those who need one of their own for a while. Any thread."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._free: list[psycopg.Connection[Row]] = []
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Row]]:
+        """One that nobody else uses; what its last user has set is forgotten."""
+        connection = None
+        try:
+            connection = self._taken()
+            yield connection
+            self._free.append(connection)
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
+            if isinstance(problem, psycopg.Error):
+                raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+            raise
+
+    def _taken(self) -> psycopg.Connection[Row]:
+        if not self._free:
+            return psycopg.connect(self.url, autocommit=True)
+        connection = self._free.pop()
+        connection.execute("DISCARD ALL")
+        return connection
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()

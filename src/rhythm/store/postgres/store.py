@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from rhythm.ids import child_id
 from rhythm.store import base
@@ -37,7 +39,7 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )
-from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, UndoneError
+from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, Spare, UndoneError
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.sqlfile import migrations
@@ -72,12 +74,16 @@ def alone(method: Method[P, T]) -> Method[P, T]:
 class PostgresStore(base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
+    lends_connections = True
+
     def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
         self.db = Connection(url, schema, clock)
         self.rows = Rows(self.db)
+        self.spare = Spare(url)
 
     def close(self) -> None:
         self.db.close()
+        self.spare.close()
 
     # schema
 
@@ -262,6 +268,21 @@ class PostgresStore(base.Store):
     @transaction
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         return Flush(self.rows, turns, ends).run()
+
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        with self.spare.connection() as connection, connection.transaction() as undo:
+            outcome = self._complete(connection, work(connection))
+            if outcome != "kept":
+                raise psycopg.Rollback(undo)
+        return outcome
+
+    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None) -> str:
+        if end is None:
+            return "undone"
+        if connection.info.transaction_status is TransactionStatus.INERROR:
+            return "aborted"
+        with self.db.borrowed(connection) as db:
+            return "kept" if end.id in Flush(Rows(db), (), [end]).run()[1] else "lost"
 
     @transaction
     def park(self, claims: Sequence[Claim]) -> list[Committed]:

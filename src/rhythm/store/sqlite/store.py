@@ -394,6 +394,9 @@ class SqliteStore(base.Store):
         status, value = (CANCELLED, _cancelled()) if cancelled and end.status != COMPLETED else (end.status, end.value)
         return self._finish(end.id, status, value, now, end.fence, end.worker, attempt)
 
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        raise StoreError("transactional tasks need PostgreSQL: SQLite has one writer, who would wait for the handler")
+
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
         with self._transaction():
             return [self._park(claim) for claim in claims]
