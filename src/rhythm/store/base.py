@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from rhythm.record import Record
+from rhythm.store.schema import Migration
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
@@ -282,8 +283,19 @@ class Store(ABC):
     # schema
 
     @abstractmethod
+    def migrations(self) -> list[Migration]:
+        """Every migration that this Rhythm knows, in order; asks no database."""
+
+    @abstractmethod
+    def pending(self) -> list[Migration]:
+        """Those that have not run. `StoreError` if the schema is newer than this Rhythm."""
+
+    @abstractmethod
     def migrate(self) -> list[str]:
-        """Brings the schema up to date; the names of the migrations that ran. Safe when many processes start at once."""
+        """Runs what is pending; the names of the migrations that ran. Safe when many processes start at once.
+
+        Each is one transaction: one that fails leaves nothing behind, and is a `StoreError`.
+        """
 
     @abstractmethod
     def schema_version(self) -> int:

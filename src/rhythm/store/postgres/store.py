@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 from psycopg import sql
 
 from rhythm.ids import child_id
@@ -40,6 +41,7 @@ from rhythm.store.base import (
 from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, UndoneError
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
+from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations
 
 PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
@@ -81,21 +83,30 @@ class PostgresStore(base.Store):
 
     # schema
 
-    @alone
+    def migrations(self) -> list[Migration]:
+        found = migrations("rhythm.store.postgres")
+        return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
+
+    def pending(self) -> list[Migration]:
+        return missing(self.migrations(), self.schema_version())
+
     def migrate(self) -> list[str]:
-        """Of many processes one migrates, and the others find it done: their transactions begin after the lock was given to them."""
+        return [migration.name for migration in self.pending() if self._migrate(migration)]
+
+    @alone
+    def _migrate(self, migration: Migration) -> bool:
+        """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
         with self.db.exclusively(f"rhythm.{self.db.schema}"):
-            return [name for number, name, text in migrations("rhythm.store.postgres") if self._migrate(number, name, text)]
+            try:
+                return self._migrate_once(migration)
+            except psycopg.Error as problem:
+                raise failed(migration, problem) from problem
 
     @transaction
-    def _migrate(self, number: int, name: str, text: str) -> bool:
-        """Whether it ran."""
-        if self._schema_version() >= number:
+    def _migrate_once(self, migration: Migration) -> bool:
+        if migration not in missing(self.migrations(), self._schema_version()):
             return False
-        self.db.query(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.db.schema)))
-        self.db.query(b"CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL)")
-        self.db.script(text)
-        self.db.query(b"INSERT INTO schema_version VALUES (%(number)s, %(name)s, now_us())", {"number": number, "name": name})
+        self.db.script(migration.sql)
         return True
 
     @alone
@@ -387,6 +398,16 @@ class PostgresStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
         ]
+
+
+def _script(schema: str, number: int, name: str, text: str) -> str:
+    """A migration with its own record, and with the schema that it is for: run by hand it does the same."""
+    quoted = sql.Identifier(schema).as_string(None)
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"
+        "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', now_us());\n"
+    )
 
 
 def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:

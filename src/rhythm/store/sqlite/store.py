@@ -44,6 +44,7 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 SQL = statements("rhythm.store.sqlite", "queries.sql")
@@ -104,22 +105,31 @@ class SqliteStore(base.Store):
 
     # schema
 
+    def migrations(self) -> list[Migration]:
+        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations("rhythm.store.sqlite")]
+
+    def pending(self) -> list[Migration]:
+        return missing(self.migrations(), self.schema_version())
+
     def migrate(self) -> list[str]:
-        ran = []
-        for number, name, text in migrations("rhythm.store.sqlite"):
-            with self._transaction():  # the lock is taken first, so of many processes one migrates and the others find it done
-                if self.schema_version() < number:
-                    for statement in text.split(";\n"):
-                        self._db.execute(statement)
-                    self._db.execute("INSERT INTO schema_version (version, name, at) VALUES (?, ?, now_us())", (number, name))
-                    ran.append(name)
-        return ran
+        return [migration.name for migration in self.pending() if self._migrate(migration)]
+
+    def _migrate(self, migration: Migration) -> bool:
+        """Whether it ran. The lock is taken first: of many processes one migrates, and the others find it done."""
+        try:
+            with self._transaction():
+                if migration not in self.pending():
+                    return False
+                for statement in _statements(migration.sql):
+                    self._db.execute(statement)
+                return True
+        except sqlite3.Error as problem:
+            raise failed(migration, problem) from problem
 
     def schema_version(self) -> int:
         with self._lock:
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL)"
-            )
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+                return 0
             return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
 
     # definitions
@@ -548,6 +558,25 @@ class SqliteStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
         ]
+
+
+def _script(number: int, name: str, text: str) -> str:
+    """A migration with its own record, in the words of SQLite itself: our functions are not there when it is run by hand."""
+    now_us = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+    return (
+        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', {now_us});\n"
+    )
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One at a time: `executescript` would commit what has been done before."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _split(status: int, value: str) -> tuple[str | None, str | None]:
