@@ -10,6 +10,7 @@
     ├── UnknownExecution   a caller: there is no execution with this id, or an id that cannot be one
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
+    ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, or cannot go on from where it was
     ├── ResultTimeout      a caller who waits for a result: it did not come in time (a `TimeoutError`)
     ├── NotInitialised     a developer: `rhythm.init(…)` comes first
@@ -72,6 +73,10 @@ class Conflict(RhythmError):
     def __init__(self, message: str, id: str) -> None:
         super().__init__(message)
         self.id = id
+
+
+class NotDelivered(RhythmError):
+    """A signal that the execution will never see."""
 
 
 class NotRetryable(RhythmError):

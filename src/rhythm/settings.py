@@ -88,7 +88,9 @@ def _environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[
             name = ALSO_AS.get(variable.removeprefix(PREFIX), name)
             if name not in SETTINGS:
                 near = _near(name)
-                raise InvalidSetting(f"the variable {variable} is no setting; {f'did you mean {PREFIX}{near.upper()}?' if near else _all()}")
+                raise InvalidSetting(
+                    f"the variable {variable} is no setting; {f'did you mean {PREFIX}{near.upper()}?' if near else _all()}"
+                )
             yield variable, {name: environment[variable]}
 
 
@@ -185,10 +187,8 @@ def _count(value: Any) -> int:
 
 def _length_s(value: Any) -> float:
     """A length of time; a variable has only text, so `5` there is seconds too."""
-    try:
-        value = float(value) if isinstance(value, str) else value
-    except ValueError:
-        pass
+    if isinstance(value, str) and value.replace(".", "", 1).isdecimal():
+        value = float(value)
     seconds = duration_s(value)
     if not seconds:
         raise ValueError(f"it must be longer than 0; {HOW}")
@@ -226,7 +226,10 @@ class Setting(Record):
     default: Any
     read: Callable[[Any], Any]
     about: str
-    show: Callable[[Any], str] = _show
+    special: Callable[[Any], str] | None = None  # how it is shown, if not plainly
+
+    def show(self, value: Any) -> str:
+        return _show(value) if self.special is None else self.special(value)
 
 
 SETTINGS: dict[str, Setting] = {
@@ -239,8 +242,8 @@ SETTINGS: dict[str, Setting] = {
     "worker_poll_interval": Setting("worker_poll_interval_s", 1.0, _length_s, "how often an idle worker looks for work", _show_length),
     "claim_ttl": Setting("claim_ttl_s", 300.0, _length_s, "how long a silent worker keeps its work", _show_length),
     "crash_limit": Setting("crash_limit", 3, _count, "how many workers the same step may kill before it fails"),
-    "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that knows a task", _show_length),
+    "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
     "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),
-    "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s, "how often sleeping executions are checked", _show_length),
+    "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s, "how often those who sleep are checked", _show_length),
 }  # fmt: skip
 ALSO_AS = {"WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval"}  # variables of other names

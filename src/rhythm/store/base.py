@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.schema import Migration
 
@@ -71,6 +73,29 @@ class Started(Record):
 
     id: str
     created: bool
+    name: str = ""  # of the workflow or task whose execution was there already
+
+
+def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: str) -> None:
+    """`Conflict` for the first start that found something there which the caller did not mean to get."""
+    for new, found in zip(executions, started, strict=True):
+        if found.created:
+            continue
+        if found.name != new.name:
+            raise Conflict(f"{found.id!r} is the id of an execution of `{found.name}`, not of `{new.name}`: choose another id", found.id)
+        if on_conflict == "fail":
+            what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key {new.key!r} of `{new.name}`"
+            raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
+        if on_conflict == "replace":
+            raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
+
+
+def driver_connection(given: Any) -> Any:
+    """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
+    if callable(getattr(given, "connection", None)):  # a session
+        given = given.connection()
+    behind = getattr(given, "connection", None)
+    return given if behind is None else getattr(behind, "driver_connection", behind)
 
 
 class Claim(Record):
@@ -321,8 +346,16 @@ class Store(ABC):
     # starting
 
     @abstractmethod
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
-        """Starts them, unless their id or (name, key) is there already; in the order given."""
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        """Starts them, unless their id or (name, key) is there already; in the order given.
+
+        What is there already is returned; with "fail" it is a `Conflict`, and nothing is started. With "replace" the execution
+        that has the key loses it and is asked to end. The id of an execution of another name is always a `Conflict`.
+        """
+
+    @abstractmethod
+    def within(self, connection: Any) -> Store:
+        """The same tables on the caller's own connection: what is started there comes with the caller's commit, or not at all."""
 
     # claims
 
@@ -413,8 +446,8 @@ class Store(ABC):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 
     @abstractmethod
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        """Root executions, newest first."""
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
 
     @abstractmethod
     def children(self, id: str) -> list[Execution]: ...

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
@@ -129,3 +131,53 @@ class Connection:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+class Joined(Connection):
+    """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it did itself."""
+
+    def __init__(self, given: Any, store: Connection) -> None:
+        super().__init__(store.url, store.schema, store.clock)
+        if not isinstance(given, psycopg.Connection):
+            raise TypeError(f"`connection` must be a psycopg connection (not an asynchronous one), not {type(given).__name__}")
+        self._open = given
+
+    def close(self) -> None:
+        """It is not ours to close."""
+
+    def alone(self, work: Callable[[], T]) -> T:
+        return self.transaction(work)
+
+    def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+        assert self._open is not None
+        return self._open.cursor(row_factory=tuple_row).execute(text, values, binary=True)
+
+    def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+        """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
+        connection = self._open
+        assert connection is not None
+        if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
+            raise ValueError("`connection` commits every statement by itself: begin a transaction first (with connection.transaction(): …)")
+        for _ in range(TRIES):
+            try:
+                return work(connection)
+            except AgainError:
+                continue
+        raise StoreError(f"{TRIES} times in a row a start had to give way to others")
+
+    def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
+        """The path must be asked for first: that begins the transaction, and the one below becomes a savepoint of it."""
+        path = self.query(b"SELECT current_setting('search_path')").fetchall()[0][0]
+
+        def inside() -> T:
+            self._set("search_path", sql.Identifier(self.schema).as_string(connection))
+            if self.clock:
+                self._set("rhythm.now_us", str(self.clock()))
+            answer = work()
+            self._set("search_path", path)
+            return answer
+
+        return super()._in_transaction(connection, inside)
+
+    def _set(self, name: str, value: str) -> None:
+        self.query(b"SELECT set_config(%(name)s, %(value)s, true)", {"name": name, "value": value})

@@ -39,10 +39,16 @@ FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s:
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_executions
-SELECT DISTINCT ON (x.ord) x.ord - 1, e.id
+SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name
 FROM unnest(%(id)s::text[], %(name)s::text[], %(key)s::text[]) WITH ORDINALITY AS x(id, name, key, ord)
-CROSS JOIN LATERAL (SELECT id FROM executions WHERE id = x.id UNION ALL SELECT id FROM executions WHERE name = x.name AND key = x.key) e
+CROSS JOIN LATERAL (SELECT id, name FROM executions WHERE id = x.id UNION ALL SELECT id, name FROM executions WHERE name = x.name AND key = x.key) e
 ORDER BY x.ord, e.id = x.id DESC
+
+-- name: keyed
+SELECT e.id FROM unnest(%(name)s::text[], %(key)s::text[]) AS x(name, key) JOIN executions e ON e.name = x.name AND e.key = x.key
+
+-- name: let_go_of_keys
+UPDATE executions SET key = NULL WHERE id = ANY(%(ids)s::text[])
 
 -- name: insert_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)

@@ -38,7 +38,7 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )
-from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, UndoneError
+from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, UndoneError
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
@@ -140,21 +140,43 @@ class PostgresStore(base.Store):
     # starting
 
     @transaction
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        if on_conflict == "replace":
+            self._let_go_of_keys(executions)
         created = self.rows.start(executions, self.db.now())
         if len(created) == len(executions):
             return [Started(new.id, created=True) for new in executions]
-        return self._found(executions, created)
+        started = self._found(executions, created)
+        if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
+            raise AgainError  # another has taken the key meanwhile, and is to be replaced in its turn
+        base.refuse_conflicts(executions, started, on_conflict)
+        return started
+
+    def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> None:
+        """Those who have the keys of the new ones are asked to end, and keep them no longer."""
+        keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        if keyed:
+            self._cancel(keyed)
+            self.db.do("let_go_of_keys", ids=sorted(keyed))
 
     def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
         """Some were there before, or twice in the batch: of those with one id, the first has made it."""
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
-        existing = dict(self.db.batch("existing_executions", asked))
+        existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
         for i, new in enumerate(executions):
-            answer.append(Started(existing[i], created=new.id in created))
+            if i not in existing:
+                raise AgainError  # it was deleted meanwhile
+            id, name = existing[i]
+            answer.append(Started(id, created=new.id in created, name=name))
             created.discard(new.id)
         return answer
+
+    def within(self, connection: Any) -> PostgresStore:
+        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        joined.db = Joined(base.driver_connection(connection), self.db)
+        joined.rows = Rows(joined.db)
+        return joined
 
     # claims
 
@@ -309,6 +331,9 @@ class PostgresStore(base.Store):
 
     @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        return self._cancel(ids)
+
+    def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
         tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
         workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
@@ -375,9 +400,11 @@ class PostgresStore(base.Store):
         return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
 
     @alone
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, before=before)
-        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (b"id < %(before)s", before)):
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        at, id = before or (None, None)
+        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
+        later = b"(created_at, id) < (%(at)s, %(id)s)"
+        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
             if value is not None:
                 where.append(condition)
         order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"

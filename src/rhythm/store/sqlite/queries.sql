@@ -30,7 +30,13 @@ VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
-SELECT id FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+
+-- name: keyed
+SELECT id FROM executions WHERE name = ? AND key = ?
+
+-- name: let_go_of_key
+UPDATE executions SET key = NULL WHERE id = ?
 
 -- name: insert_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)

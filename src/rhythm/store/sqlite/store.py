@@ -6,6 +6,7 @@ One connection for each store, used by one thread at a time. Commits are synced 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -148,10 +149,23 @@ class SqliteStore(base.Store):
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
         with self._transaction():
             now = self.clock()
-            return [self._start(execution, now) for execution in executions]
+            for new in executions if on_conflict == "replace" else ():
+                self._let_go_of_key(new, now)
+            started = [self._start(execution, now) for execution in executions]
+            base.refuse_conflicts(executions, started, on_conflict)
+            return started
+
+    def within(self, connection: Any) -> SqliteStore:
+        return _Joined(self.path, self.clock, base.driver_connection(connection))
+
+    def _let_go_of_key(self, new: NewExecution, now: int) -> None:
+        """Whoever has the key of the new one is asked to end, and keeps it no longer."""
+        for (id,) in self._all("keyed", new.name, new.key):
+            self._cancel(id, self._one("status_of", id), now)
+            self._all("let_go_of_key", id)
 
     def _start(self, new: NewExecution, now: int) -> Started:
         row = dict(
@@ -161,7 +175,8 @@ class SqliteStore(base.Store):
             timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
         )  # fmt: skip
         if not self._one("insert_execution", row):
-            return Started(self._one("existing_execution", row)[0], created=False)
+            id, name = self._one("existing_execution", row)
+            return Started(id, created=False, name=name)
         if new.type == WORKFLOW:
             self._all("insert_context", new.id, new.snapshot, now)
         if not new.held:
@@ -533,12 +548,12 @@ class SqliteStore(base.Store):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
 
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
         where, args = ["parent_id IS NULL"], list[Any]()
-        for condition, value in (("name = ?", name), ("status = ?", status), ("id < ?", before)):
-            if value is not None:
+        for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
+            if values[0] is not None:
                 where.append(condition)
-                args.append(value)
+                args += values
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
         with self._lock:
             return [Execution(*row) for row in self._db.execute(text, (*args, limit)).fetchall()]
@@ -577,6 +592,41 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+class _Joined(SqliteStore):
+    """The store on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
+
+    def __init__(self, path: str, clock: Clock, connection: Any) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
+        self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
+        file = connection.execute("PRAGMA database_list").fetchone()[2]
+        if path == ":memory:" or not file or not os.path.samefile(file, path):
+            raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
+
+    def close(self) -> None:
+        """It is not ours to close."""
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if not self._db.in_transaction:
+            if self._db.isolation_level is None:
+                raise ValueError("`connection` commits every statement by itself: begin a transaction first")
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("SAVEPOINT rhythm")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK TO rhythm")
+            raise
+        finally:
+            self._db.execute("RELEASE rhythm")
+
+    def _all(self, name: str, *args: Any) -> list[Any]:
+        cursor = self._db.cursor()
+        cursor.row_factory = None  # whatever rows the owner of the connection likes
+        return cursor.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
 
 
 def _split(status: int, value: str) -> tuple[str | None, str | None]:
