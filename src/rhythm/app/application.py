@@ -21,6 +21,7 @@ from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView
 from rhythm.app.waiting import Changes, Patience
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
+from rhythm.engine.retried import anew, retried
 from rhythm.errors import NotDelivered, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.codec import load_program
@@ -214,14 +215,14 @@ class Rhythm:
             options["timeout_s"] = duration_s(timeout)
         row = self._row(TASK, _name(name, "a task's name"), request, queue or (task.queue if task else "default"))
         attempts = 1 + (retries if retries is not None else task.retries if task else 0)
-        row = row.replace(max_attempts=attempts, options=dump(options, "the options"))
+        row = row.replace(max_attempts=attempts, options=dump(options, "options"))
         return self._start([row], on_conflict, self._store_of(connection))[0]
 
     def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
         key = request.idempotency_key
         return NewExecution(
             self._new_id() if request.id is None else _valid_id(request.id), type, name, _name(queue, "a queue"),
-            dump(request.inputs, f"the inputs of `{name}`"), priority=_at_least(request.priority, -(2**31), "priority"),
+            dump(request.inputs, "inputs"), priority=_at_least(request.priority, -(2**31), "priority"),
             delay_s=0.0 if request.delay is None else duration_s(request.delay),
             key=None if key is None else _name(key, "an idempotency_key"), attributes=_attributes(request.attributes),
         )  # fmt: skip
@@ -295,7 +296,7 @@ class Rhythm:
         `NotDelivered` if the execution has ended or its mailbox is full.
         """
         own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
-        sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, f"the payload of `{name}`"))
+        sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
         answer = self.store.signal(sent, DEFAULT_LIMITS.signals)
         if answer == "missing":
             _unknown(id)
@@ -316,6 +317,21 @@ class Rhythm:
     def resume(self, id: str) -> bool:
         """Lets a paused workflow go on. False: it has ended already."""
         return self._told(id, self.store.pause(id, False))
+
+    def retry(self, id: str, *, from_start: bool = False) -> Handle:
+        """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
+
+        With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
+        A retry of it that is still under way is returned instead of a second one.
+        """
+        new_id, row = self._new_id(), self._execution(id)
+        version = self._current(row.name, self.store).version if from_start and row.type == WORKFLOW else row.version
+        plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
+        started = self.store.retry(id, plan)
+        if started is None:
+            _unknown(id)
+        self._wake()
+        return Handle(self, started.id, started.created)
 
     def _told(self, id: str, answer: bool | None) -> bool:
         if answer is None:
@@ -397,7 +413,7 @@ def _at_least(value: Any, least: int, what: str) -> int:
 
 
 def _attributes(given: Mapping[str, Any] | None) -> str:
-    return dump(dict(given or {}), "the attributes")
+    return dump(dict(given or {}), "attributes")
 
 
 def _place(cursor: str | None) -> tuple[int, str] | None:

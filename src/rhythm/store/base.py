@@ -13,7 +13,7 @@ the parent.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.errors import Conflict
@@ -206,6 +206,7 @@ class Done(Record):
     value: str
     attempt: int
     took_us: int
+    options: str = "{}"  # as the call gave them, for a retry of the workflow
 
 
 class TurnCommit(Record):
@@ -223,7 +224,7 @@ class TurnCommit(Record):
     cause: str
     statement: int = 0
     snapshot: bytes | None = None  # None: unchanged
-    owned: str = "[]"
+    owned: str | None = "[]"  # None: unchanged
     awaiting: str = "null"
     status: int = SUSPENDED
     value: str = "null"  # result or error, when it finishes
@@ -258,6 +259,70 @@ class TaskEnd(Record):
     retry_s: float | None = None
     counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
     worker: str = ""
+
+
+class StoredExecution(Record):
+    """A row of `executions` with its context, complete: what a retry is made of. Without `created_at`: it begins now."""
+
+    id: str
+    type: int
+    name: str
+    version: str
+    queue: str
+    priority: int
+    status: int
+    parent_id: str | None
+    child_no: int
+    root_id: str
+    retry_of: str | None
+    attempt: int
+    max_attempts: int
+    held: bool
+    options: str
+    attributes: str
+    inputs: str
+    result: str | None
+    error: str | None
+    created_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    timeout_us: int | None
+    cancel_requested_at: int | None
+    seq: int | None
+    statement: int | None
+    snapshot: bytes | None
+    owned: str | None
+    awaiting: str | None
+
+
+class StoredTimer(Record):
+    """A row of `timer_tasks`. Neither fired nor cancelled, and not held: it is set when it is stored."""
+
+    execution_id: str
+    n: int
+    delay_us: int | None
+    until_at: int | None
+    fired_at: int | None
+    cancelled_at: int | None
+    held: bool = False
+
+
+class StoredSignal(Record):
+    id: str
+    execution_id: str
+    n: int
+    name: str
+    payload: str
+    received_at: int
+    consumed_seq: int | None
+
+
+class Family(Record):
+    """An execution, first, and everything below it."""
+
+    executions: tuple[StoredExecution, ...]
+    timers: tuple[StoredTimer, ...] = ()
+    signals: tuple[StoredSignal, ...] = ()
 
 
 class Execution(Record):
@@ -425,6 +490,13 @@ class Store(ABC):
     @abstractmethod
     def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
         """Sets or clears the pause. False: it has ended; None: it does not exist."""
+
+    @abstractmethod
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
+
+        A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
+        """
 
     # services
 

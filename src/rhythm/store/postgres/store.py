@@ -27,6 +27,7 @@ from rhythm.store.base import (
     Committed,
     Definition,
     Execution,
+    Family,
     Loaded,
     LoadedTask,
     Mail,
@@ -34,6 +35,9 @@ from rhythm.store.base import (
     NewExecution,
     NewSignal,
     Started,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
     TaskEnd,
     Transition,
     TurnCommit,
@@ -352,6 +356,33 @@ class PostgresStore(base.Store):
         if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by, now=now):
             raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
         return True
+
+    @transaction
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        self.db.do("lock_execution", id=id)
+        if running := self.db.all("running_retry", id=id):
+            return Started(running[0][0], created=False)
+        family = Family(
+            tuple(StoredExecution(*row) for row in self.db.all("family", id=id)),
+            tuple(StoredTimer(*row) for row in self.db.all("family_timers", id=id)),
+            tuple(StoredSignal(*row) for row in self.db.all("family_signals", id=id)),
+        )
+        return self._store_family(plan(family)) if family.executions else None
+
+    def _store_family(self, family: Family) -> Started:
+        now, rows = self.db.now(), [fields(row) for row in family.executions]
+        stored, context = StoredExecution._fields[:24], ("id", "statement", "snapshot", "owned", "awaiting")
+        self.db.batch("insert_stored", [{name: row[name] for name in stored} for row in rows], now=now)
+        contexts = [{name: row[name] for name in context} for row in rows if row["type"] == WORKFLOW]
+        self.db.batch("insert_stored_contexts", contexts, now=now)
+        begins = [row for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(
+            [{name: row[name] for name in ("id", "queue", "priority", "attempt")} | dict(kind=row["type"], delay_us=0) for row in begins],
+            now,
+        )
+        self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
+        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
+        return Started(family.executions[0].id, created=True)
 
     # services
 

@@ -34,6 +34,7 @@ from rhythm.store.base import (
     Committed,
     Definition,
     Execution,
+    Family,
     Loaded,
     LoadedTask,
     Mail,
@@ -41,6 +42,9 @@ from rhythm.store.base import (
     NewExecution,
     NewSignal,
     Started,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
     TaskEnd,
     Transition,
     TurnCommit,
@@ -337,7 +341,7 @@ class SqliteStore(base.Store):
                 "insert_done",
                 dict(id=child_id(turn.id, done.n), name=done.name, queue=done.queue, status=done.status, parent_id=turn.id, child_no=done.n,
                      root_id=root, attempt=done.attempt, fence=turn.fence, worker=turn.worker, inputs=done.inputs, result=result,
-                     error=error, now=now, took_us=done.took_us),
+                     error=error, now=now, took_us=done.took_us, options=done.options),
             )  # fmt: skip
         for new in turn.starts:
             if new.child_no not in turn.promoted:
@@ -377,9 +381,10 @@ class SqliteStore(base.Store):
             self._make_ready(child, type, queue, priority, attempt, now)
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
-        if status != COMPLETED:
+        if status == COMPLETED:
+            self._all("delete_timers", id)
+        else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
-        self._all("delete_timers", id)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0) -> bool:
@@ -490,6 +495,34 @@ class SqliteStore(base.Store):
             if not row[5]:
                 self._wake(id, now)
             return True
+
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        with self._transaction():
+            if running := self._one("running_retry", id):
+                return Started(running[0], created=False)
+            family = self._family(id)
+            return self._store_family(plan(family)) if family.executions else None
+
+    def _family(self, id: str) -> Family:
+        return Family(
+            tuple(StoredExecution(*row) for row in self._all("family", {"id": id})),
+            tuple(StoredTimer(*row) for row in self._all("family_timers", {"id": id})),
+            tuple(StoredSignal(*row) for row in self._all("family_signals", {"id": id})),
+        )
+
+    def _store_family(self, family: Family) -> Started:
+        now = self.clock()
+        for row in family.executions:
+            values = {name: getattr(row, name) for name in row._fields} | {"now": now}
+            self._all("insert_stored", values)
+            if row.type == WORKFLOW:
+                self._all("insert_stored_context", values)
+            if row.status < TERMINAL and not row.held:
+                self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
+        for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
+            for item in rows:
+                self._all(name, {name: getattr(item, name) for name in item._fields} | {"now": now})
+        return Started(family.executions[0].id, created=True)
 
     # services
 
