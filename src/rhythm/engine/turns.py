@@ -141,7 +141,7 @@ class Planner:
         rows = _Rows(self, loaded, program, owned)
         for command in turn.commands:
             rows.add(command)
-        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn")
+        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None)
         if isinstance(turn, Completed):
             return Step(
                 rows.on(base, done).replace(end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before
@@ -174,11 +174,10 @@ class Planner:
 
     def task_row(self, loaded: Loaded, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0) -> NewExecution:
         """The row of a task that goes to the queue."""
-        options = {name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")}
         return NewExecution(
             child_id(loaded.id, command.n), TASK, command.name, self.queue(loaded, command), dump_trusted(command.inputs),
             priority=command.options.get("priority", loaded.priority), parent_id=loaded.id, child_no=command.n, root_id=loaded.root_id,
-            max_attempts=self.attempts(command), attempt=attempt, options=dump_trusted(options), delay_s=delay_s, held=command.held,
+            max_attempts=self.attempts(command), attempt=attempt, options=dump_options(command), delay_s=delay_s, held=command.held,
         )  # fmt: skip
 
 
@@ -247,7 +246,8 @@ class _Rows:
         """What has no row yet is simply not started; its cancelled row tells whoever asks later."""
         for n in [n for n in self.tasks if first <= n <= last]:
             command = self.tasks.pop(n)
-            self.refused.append(Done(n, command.name, self.loaded.queue, dump_trusted(command.inputs), CANCELLED, CANCELLED_ERROR, 0, 0))
+            inputs, options = dump_trusted(command.inputs), dump_options(command)
+            self.refused.append(Done(n, command.name, self.loaded.queue, inputs, CANCELLED, CANCELLED_ERROR, 0, 0, options))
         self.cancels.append((first, last))
 
     def own(self, plan: Plan | None) -> dict[int, c.StartTask]:
@@ -282,6 +282,11 @@ CANCELLED_ERROR = dump_trusted({"code": "Cancelled", "message": "it was cancelle
 
 def _awaited(snapshot: Snapshot) -> Iterator[int]:
     return numbers(snapshot.awaiting) if snapshot.awaiting else iter(())
+
+
+def dump_options(command: c.StartTask) -> str:
+    """What the row of a task keeps of its call's options."""
+    return dump_trusted({name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")})
 
 
 def dump_owned(commands: Iterable[c.StartTask]) -> str:

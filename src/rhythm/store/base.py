@@ -16,7 +16,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.schema import Migration
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
@@ -71,6 +73,29 @@ class Started(Record):
 
     id: str
     created: bool
+    name: str = ""  # of the workflow or task whose execution was there already
+
+
+def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: str) -> None:
+    """`Conflict` for the first start that found something there which the caller did not mean to get."""
+    for new, found in zip(executions, started, strict=True):
+        if found.created:
+            continue
+        if found.name != new.name:
+            raise Conflict(f"{found.id!r} is the id of an execution of `{found.name}`, not of `{new.name}`: choose another id", found.id)
+        if on_conflict == "fail":
+            what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key {new.key!r} of `{new.name}`"
+            raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
+        if on_conflict == "replace":
+            raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
+
+
+def driver_connection(given: Any) -> Any:
+    """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
+    if callable(getattr(given, "connection", None)):  # a session
+        given = given.connection()
+    behind = getattr(given, "connection", None)
+    return given if behind is None else getattr(behind, "driver_connection", behind)
 
 
 class Claim(Record):
@@ -181,6 +206,7 @@ class Done(Record):
     value: str
     attempt: int
     took_us: int
+    options: str = "{}"  # as the call gave them, for a retry of the workflow
 
 
 class TurnCommit(Record):
@@ -198,7 +224,7 @@ class TurnCommit(Record):
     cause: str
     statement: int = 0
     snapshot: bytes | None = None  # None: unchanged
-    owned: str = "[]"
+    owned: str | None = "[]"  # None: unchanged
     awaiting: str = "null"
     status: int = SUSPENDED
     value: str = "null"  # result or error, when it finishes
@@ -233,6 +259,70 @@ class TaskEnd(Record):
     retry_s: float | None = None
     counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
     worker: str = ""
+
+
+class StoredExecution(Record):
+    """A row of `executions` with its context, complete: what a retry is made of. Without `created_at`: it begins now."""
+
+    id: str
+    type: int
+    name: str
+    version: str
+    queue: str
+    priority: int
+    status: int
+    parent_id: str | None
+    child_no: int
+    root_id: str
+    retry_of: str | None
+    attempt: int
+    max_attempts: int
+    held: bool
+    options: str
+    attributes: str
+    inputs: str
+    result: str | None
+    error: str | None
+    created_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    timeout_us: int | None
+    cancel_requested_at: int | None
+    seq: int | None
+    statement: int | None
+    snapshot: bytes | None
+    owned: str | None
+    awaiting: str | None
+
+
+class StoredTimer(Record):
+    """A row of `timer_tasks`. Neither fired nor cancelled, and not held: it is set when it is stored."""
+
+    execution_id: str
+    n: int
+    delay_us: int | None
+    until_at: int | None
+    fired_at: int | None
+    cancelled_at: int | None
+    held: bool = False
+
+
+class StoredSignal(Record):
+    id: str
+    execution_id: str
+    n: int
+    name: str
+    payload: str
+    received_at: int
+    consumed_seq: int | None
+
+
+class Family(Record):
+    """An execution, first, and everything below it."""
+
+    executions: tuple[StoredExecution, ...]
+    timers: tuple[StoredTimer, ...] = ()
+    signals: tuple[StoredSignal, ...] = ()
 
 
 class Execution(Record):
@@ -285,8 +375,19 @@ class Store(ABC):
     # schema
 
     @abstractmethod
+    def migrations(self) -> list[Migration]:
+        """Every migration that this Rhythm knows, in order; asks no database."""
+
+    @abstractmethod
+    def pending(self) -> list[Migration]:
+        """Those that have not run. `StoreError` if the schema is newer than this Rhythm."""
+
+    @abstractmethod
     def migrate(self) -> list[str]:
-        """Brings the schema up to date; the names of the migrations that ran. Safe when many processes start at once."""
+        """Runs what is pending; the names of the migrations that ran. Safe when many processes start at once.
+
+        Each is one transaction: one that fails leaves nothing behind, and is a `StoreError`.
+        """
 
     @abstractmethod
     def schema_version(self) -> int:
@@ -312,8 +413,16 @@ class Store(ABC):
     # starting
 
     @abstractmethod
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
-        """Starts them, unless their id or (name, key) is there already; in the order given."""
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        """Starts them, unless their id or (name, key) is there already; in the order given.
+
+        What is there already is returned; with "fail" it is a `Conflict`, and nothing is started. With "replace" the execution
+        that has the key loses it and is asked to end. The id of an execution of another name is always a `Conflict`.
+        """
+
+    @abstractmethod
+    def within(self, connection: Any) -> Store:
+        """The same tables on the caller's own connection: what is started there comes with the caller's commit, or not at all."""
 
     # claims
 
@@ -390,6 +499,13 @@ class Store(ABC):
     def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
         """Sets or clears the pause. False: it has ended; None: it does not exist."""
 
+    @abstractmethod
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
+
+        A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
+        """
+
     # services
 
     @abstractmethod
@@ -410,8 +526,8 @@ class Store(ABC):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 
     @abstractmethod
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        """Root executions, newest first."""
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
 
     @abstractmethod
     def children(self, id: str) -> list[Execution]: ...

@@ -15,7 +15,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump, dump_trusted, load
 from rhythm.engine.retry import backoff_of
-from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_owned, inputs_of, load_owned, needed
+from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
 from rhythm.errors import InvalidPayload, InvalidProgram, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -396,7 +396,8 @@ class Worker:
             else:
                 status, value = _end(command.name, ended)
                 queue = self.planner.queue(loaded, command)
-                done.append(Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6)))
+                row = Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6))
+                done.append(row if status == COMPLETED else row.replace(options=dump_options(command)))
         return tuple(done), tuple(retries)
 
     def _failure(self, held: Held, code: str, message: str) -> TurnCommit:
@@ -404,7 +405,7 @@ class Worker:
         assert loaded
         held.inputs = None
         error = dump_trusted({"code": code, "message": message, "data": None})
-        return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error)
+        return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error, owned=None)
 
     def _pause(self, held: Held) -> TurnCommit | None:
         """A paused workflow keeps what it has and takes no turn. Tasks that run here go on, and are committed when they end."""
@@ -424,7 +425,8 @@ class Worker:
         for command in held.owned.values():
             if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
                 error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
-                done.append(Done(command.n, command.name, loaded.queue, dump_trusted(command.inputs), FAILED, error, held.crashes, 0))
+                done.append(Done(command.n, command.name, loaded.queue, dump_trusted(command.inputs), FAILED, error, held.crashes, 0,
+                                 dump_options(command)))  # fmt: skip
             else:
                 starts.append(self.planner.task_row(loaded, command, held.crashes))
         held.planned, held.inputs = (held.snapshot, {}, bool(done)), None

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
 from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
@@ -43,18 +45,6 @@ class Connection:
     def close(self) -> None:
         with self._lock:
             self._forget()
-
-    @contextmanager
-    def borrowed(self, connection: psycopg.Connection[Row]) -> Iterator[Connection]:
-        """Our statements in a transaction of somebody else, on their connection; their search path is theirs again afterwards."""
-        ours = Connection(self.url, self.schema, self.clock)
-        ours._open = connection
-        [[theirs]] = connection.execute("SELECT current_setting('search_path')").fetchall()
-        ours.set("search_path", sql.Identifier(self.schema).as_string(connection), local=True)
-        if self.clock:
-            ours.set("rhythm.now_us", str(self.clock()), local=True)
-        yield ours
-        ours.set("search_path", theirs, local=True)
 
     def transaction(self, work: Callable[[], T]) -> T:
         """Everything that `work` does is committed together, or nothing is. It may run more than once."""
@@ -176,3 +166,50 @@ class Spare:
     def close(self) -> None:
         while self._free:
             self._free.pop().close()
+
+
+class Joined(Connection):
+    """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it did itself."""
+
+    def __init__(self, given: Any, store: Connection) -> None:
+        super().__init__(store.url, store.schema, store.clock)
+        if not isinstance(given, psycopg.Connection):
+            raise TypeError(f"`connection` must be a psycopg connection (not an asynchronous one), not {type(given).__name__}")
+        self._open = given
+
+    def close(self) -> None:
+        """It is not ours to close."""
+
+    def alone(self, work: Callable[[], T]) -> T:
+        return self.transaction(work)
+
+    def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+        assert self._open is not None
+        return self._open.cursor(row_factory=tuple_row).execute(text, values, binary=True)
+
+    def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+        """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
+        connection = self._open
+        assert connection is not None
+        if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
+            raise ValueError("`connection` commits every statement by itself: begin a transaction first (with connection.transaction(): …)")
+        for _ in range(TRIES):
+            try:
+                return work(connection)
+            except AgainError:
+                continue
+        raise StoreError(f"{TRIES} times in a row a start had to give way to others")
+
+    def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
+        """The path must be asked for first: that begins the transaction, and the one below becomes a savepoint of it."""
+        path = self.query(b"SELECT current_setting('search_path')").fetchall()[0][0]
+
+        def inside() -> T:
+            self.set("search_path", sql.Identifier(self.schema).as_string(connection), local=True)
+            if self.clock:
+                self.set("rhythm.now_us", str(self.clock()), local=True)
+            answer = work()
+            self.set("search_path", path, local=True)
+            return answer
+
+        return super()._in_transaction(connection, inside)

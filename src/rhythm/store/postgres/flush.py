@@ -45,7 +45,7 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
     done = [fields(done) | {"id": turn.id} for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us"):
+    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options"):
         columns[f"done_{name}"] = [row[name] for row in done]
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]

@@ -28,6 +28,7 @@ from rhythm.store.base import (
     Committed,
     Definition,
     Execution,
+    Family,
     Loaded,
     LoadedTask,
     Mail,
@@ -35,13 +36,17 @@ from rhythm.store.base import (
     NewExecution,
     NewSignal,
     Started,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
     TaskEnd,
     Transition,
     TurnCommit,
 )
-from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, Spare, UndoneError
+from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
+from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations
 
 PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
@@ -87,21 +92,30 @@ class PostgresStore(base.Store):
 
     # schema
 
-    @alone
+    def migrations(self) -> list[Migration]:
+        found = migrations("rhythm.store.postgres")
+        return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
+
+    def pending(self) -> list[Migration]:
+        return missing(self.migrations(), self.schema_version())
+
     def migrate(self) -> list[str]:
-        """Of many processes one migrates, and the others find it done: their transactions begin after the lock was given to them."""
+        return [migration.name for migration in self.pending() if self._migrate(migration)]
+
+    @alone
+    def _migrate(self, migration: Migration) -> bool:
+        """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
         with self.db.exclusively(f"rhythm.{self.db.schema}"):
-            return [name for number, name, text in migrations("rhythm.store.postgres") if self._migrate(number, name, text)]
+            try:
+                return self._migrate_once(migration)
+            except psycopg.Error as problem:
+                raise failed(migration, problem) from problem
 
     @transaction
-    def _migrate(self, number: int, name: str, text: str) -> bool:
-        """Whether it ran."""
-        if self._schema_version() >= number:
+    def _migrate_once(self, migration: Migration) -> bool:
+        if migration not in missing(self.migrations(), self._schema_version()):
             return False
-        self.db.query(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.db.schema)))
-        self.db.query(b"CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL)")
-        self.db.script(text)
-        self.db.query(b"INSERT INTO schema_version VALUES (%(number)s, %(name)s, now_us())", {"number": number, "name": name})
+        self.db.script(migration.sql)
         return True
 
     @alone
@@ -135,21 +149,43 @@ class PostgresStore(base.Store):
     # starting
 
     @transaction
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        if on_conflict == "replace":
+            self._let_go_of_keys(executions)
         created = self.rows.start(executions, self.db.now())
         if len(created) == len(executions):
             return [Started(new.id, created=True) for new in executions]
-        return self._found(executions, created)
+        started = self._found(executions, created)
+        if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
+            raise AgainError  # another has taken the key meanwhile, and is to be replaced in its turn
+        base.refuse_conflicts(executions, started, on_conflict)
+        return started
+
+    def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> None:
+        """Those who have the keys of the new ones are asked to end, and keep them no longer."""
+        keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        if keyed:
+            self._cancel(keyed)
+            self.db.do("let_go_of_keys", ids=sorted(keyed))
 
     def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
         """Some were there before, or twice in the batch: of those with one id, the first has made it."""
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
-        existing = dict(self.db.batch("existing_executions", asked))
+        existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
         for i, new in enumerate(executions):
-            answer.append(Started(existing[i], created=new.id in created))
+            if i not in existing:
+                raise AgainError  # it was deleted meanwhile
+            id, name = existing[i]
+            answer.append(Started(id, created=new.id in created, name=name))
             created.discard(new.id)
         return answer
+
+    def within(self, connection: Any) -> PostgresStore:
+        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        joined.db = Joined(base.driver_connection(connection), self.db)
+        joined.rows = Rows(joined.db)
+        return joined
 
     # claims
 
@@ -281,8 +317,9 @@ class PostgresStore(base.Store):
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
-        with self.db.borrowed(connection) as db:
-            return "kept" if end.id in Flush(Rows(db), (), [end]).run()[1] else "lost"
+        joined = Joined(connection, self.db)
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        return "kept" if end.id in accepted else "lost"
 
     @transaction
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
@@ -319,6 +356,9 @@ class PostgresStore(base.Store):
 
     @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        return self._cancel(ids)
+
+    def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
         tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
         workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
@@ -337,6 +377,33 @@ class PostgresStore(base.Store):
         if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by, now=now):
             raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
         return True
+
+    @transaction
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        self.db.do("lock_execution", id=id)
+        if running := self.db.all("running_retry", id=id):
+            return Started(running[0][0], created=False)
+        family = Family(
+            tuple(StoredExecution(*row) for row in self.db.all("family", id=id)),
+            tuple(StoredTimer(*row) for row in self.db.all("family_timers", id=id)),
+            tuple(StoredSignal(*row) for row in self.db.all("family_signals", id=id)),
+        )
+        return self._store_family(plan(family)) if family.executions else None
+
+    def _store_family(self, family: Family) -> Started:
+        now, rows = self.db.now(), [fields(row) for row in family.executions]
+        stored, context = StoredExecution._fields[:24], ("id", "statement", "snapshot", "owned", "awaiting")
+        self.db.batch("insert_stored", [{name: row[name] for name in stored} for row in rows], now=now)
+        contexts = [{name: row[name] for name in context} for row in rows if row["type"] == WORKFLOW]
+        self.db.batch("insert_stored_contexts", contexts, now=now)
+        begins = [row for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(
+            [{name: row[name] for name in ("id", "queue", "priority", "attempt")} | dict(kind=row["type"], delay_us=0) for row in begins],
+            now,
+        )
+        self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
+        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
+        return Started(family.executions[0].id, created=True)
 
     # services
 
@@ -385,9 +452,11 @@ class PostgresStore(base.Store):
         return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
 
     @alone
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, before=before)
-        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (b"id < %(before)s", before)):
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        at, id = before or (None, None)
+        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
+        later = b"(created_at, id) < (%(at)s, %(id)s)"
+        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
             if value is not None:
                 where.append(condition)
         order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
@@ -408,6 +477,16 @@ class PostgresStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
         ]
+
+
+def _script(schema: str, number: int, name: str, text: str) -> str:
+    """A migration with its own record, and with the schema that it is for: run by hand it does the same."""
+    quoted = sql.Identifier(schema).as_string(None)
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"
+        "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', now_us());\n"
+    )
 
 
 def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:

@@ -30,7 +30,13 @@ VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
-SELECT id FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+
+-- name: keyed
+SELECT id FROM executions WHERE name = ? AND key = ?
+
+-- name: let_go_of_key
+UPDATE executions SET key = NULL WHERE id = ?
 
 -- name: insert_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -108,7 +114,7 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 
 -- name: advance_context
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
-UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = :owned, awaiting = :awaiting,
+UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
 
@@ -141,7 +147,7 @@ WHERE id = :id AND status < 5 RETURNING parent_id, type
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                         options, attributes, inputs, result, error, created_at, started_at, finished_at)
 VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
-        '{}', '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
+        :options, '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: root_of
 SELECT root_id FROM executions WHERE id = ?
@@ -203,6 +209,43 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 
 -- name: set_pause
 UPDATE executions SET paused_at = :paused_at, paused_reason = :reason, paused_by = :by WHERE id = :id AND status < 5
+
+-- name: running_retry
+SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
+
+-- name: family
+SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
+  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
+  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement, c.snapshot, c.owned, c.awaiting
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
+
+-- name: family_timers
+SELECT execution_id, n, delay_us, until_at, fired_at, cancelled_at, fire_at IS NULL FROM timer_tasks
+WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')
+
+-- name: family_signals
+SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
+WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/') ORDER BY execution_id, n
+
+-- name: insert_stored
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at)
+VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
+        :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
+        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at)
+
+-- name: insert_stored_context
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+VALUES (:id, 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
+
+-- name: insert_stored_timer
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
+VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :held THEN NULL ELSE coalesce(:until_at, :now + coalesce(:delay_us, 0)) END,
+        :fired_at, :cancelled_at)
+
+-- name: insert_stored_signal
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at) VALUES (:id, :execution_id, :n, :name, :payload, :received_at)
 
 -- name: due_timers
 SELECT execution_id, n FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?

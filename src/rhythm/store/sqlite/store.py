@@ -6,6 +6,7 @@ One connection for each store, used by one thread at a time. Commits are synced 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -33,6 +34,7 @@ from rhythm.store.base import (
     Committed,
     Definition,
     Execution,
+    Family,
     Loaded,
     LoadedTask,
     Mail,
@@ -40,10 +42,14 @@ from rhythm.store.base import (
     NewExecution,
     NewSignal,
     Started,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
     TaskEnd,
     Transition,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 SQL = statements("rhythm.store.sqlite", "queries.sql")
@@ -104,22 +110,31 @@ class SqliteStore(base.Store):
 
     # schema
 
+    def migrations(self) -> list[Migration]:
+        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations("rhythm.store.sqlite")]
+
+    def pending(self) -> list[Migration]:
+        return missing(self.migrations(), self.schema_version())
+
     def migrate(self) -> list[str]:
-        ran = []
-        for number, name, text in migrations("rhythm.store.sqlite"):
-            with self._transaction():  # the lock is taken first, so of many processes one migrates and the others find it done
-                if self.schema_version() < number:
-                    for statement in text.split(";\n"):
-                        self._db.execute(statement)
-                    self._db.execute("INSERT INTO schema_version (version, name, at) VALUES (?, ?, now_us())", (number, name))
-                    ran.append(name)
-        return ran
+        return [migration.name for migration in self.pending() if self._migrate(migration)]
+
+    def _migrate(self, migration: Migration) -> bool:
+        """Whether it ran. The lock is taken first: of many processes one migrates, and the others find it done."""
+        try:
+            with self._transaction():
+                if migration not in self.pending():
+                    return False
+                for statement in _statements(migration.sql):
+                    self._db.execute(statement)
+                return True
+        except sqlite3.Error as problem:
+            raise failed(migration, problem) from problem
 
     def schema_version(self) -> int:
         with self._lock:
-            self._db.execute(
-                "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL)"
-            )
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+                return 0
             return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
 
     # definitions
@@ -138,10 +153,23 @@ class SqliteStore(base.Store):
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
         with self._transaction():
             now = self.clock()
-            return [self._start(execution, now) for execution in executions]
+            for new in executions if on_conflict == "replace" else ():
+                self._let_go_of_key(new, now)
+            started = [self._start(execution, now) for execution in executions]
+            base.refuse_conflicts(executions, started, on_conflict)
+            return started
+
+    def within(self, connection: Any) -> SqliteStore:
+        return _Joined(self.path, self.clock, base.driver_connection(connection))
+
+    def _let_go_of_key(self, new: NewExecution, now: int) -> None:
+        """Whoever has the key of the new one is asked to end, and keeps it no longer."""
+        for (id,) in self._all("keyed", new.name, new.key):
+            self._cancel(id, self._one("status_of", id), now)
+            self._all("let_go_of_key", id)
 
     def _start(self, new: NewExecution, now: int) -> Started:
         row = dict(
@@ -151,7 +179,8 @@ class SqliteStore(base.Store):
             timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
         )  # fmt: skip
         if not self._one("insert_execution", row):
-            return Started(self._one("existing_execution", row)[0], created=False)
+            id, name = self._one("existing_execution", row)
+            return Started(id, created=False, name=name)
         if new.type == WORKFLOW:
             self._all("insert_context", new.id, new.snapshot, now)
         if not new.held:
@@ -312,7 +341,7 @@ class SqliteStore(base.Store):
                 "insert_done",
                 dict(id=child_id(turn.id, done.n), name=done.name, queue=done.queue, status=done.status, parent_id=turn.id, child_no=done.n,
                      root_id=root, attempt=done.attempt, fence=turn.fence, worker=turn.worker, inputs=done.inputs, result=result,
-                     error=error, now=now, took_us=done.took_us),
+                     error=error, now=now, took_us=done.took_us, options=done.options),
             )  # fmt: skip
         for new in turn.starts:
             if new.child_no not in turn.promoted:
@@ -352,9 +381,10 @@ class SqliteStore(base.Store):
             self._make_ready(child, type, queue, priority, attempt, now)
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
-        if status != COMPLETED:
+        if status == COMPLETED:
+            self._all("delete_timers", id)
+        else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
-        self._all("delete_timers", id)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0) -> bool:
@@ -469,6 +499,34 @@ class SqliteStore(base.Store):
                 self._wake(id, now)
             return True
 
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        with self._transaction():
+            if running := self._one("running_retry", id):
+                return Started(running[0], created=False)
+            family = self._family(id)
+            return self._store_family(plan(family)) if family.executions else None
+
+    def _family(self, id: str) -> Family:
+        return Family(
+            tuple(StoredExecution(*row) for row in self._all("family", {"id": id})),
+            tuple(StoredTimer(*row) for row in self._all("family_timers", {"id": id})),
+            tuple(StoredSignal(*row) for row in self._all("family_signals", {"id": id})),
+        )
+
+    def _store_family(self, family: Family) -> Started:
+        now = self.clock()
+        for row in family.executions:
+            values = {name: getattr(row, name) for name in row._fields} | {"now": now}
+            self._all("insert_stored", values)
+            if row.type == WORKFLOW:
+                self._all("insert_stored_context", values)
+            if row.status < TERMINAL and not row.held:
+                self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
+        for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
+            for item in rows:
+                self._all(name, {name: getattr(item, name) for name in item._fields} | {"now": now})
+        return Started(family.executions[0].id, created=True)
+
     # services
 
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
@@ -526,12 +584,12 @@ class SqliteStore(base.Store):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
 
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
         where, args = ["parent_id IS NULL"], list[Any]()
-        for condition, value in (("name = ?", name), ("status = ?", status), ("id < ?", before)):
-            if value is not None:
+        for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
+            if values[0] is not None:
                 where.append(condition)
-                args.append(value)
+                args += values
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
         with self._lock:
             return [Execution(*row) for row in self._db.execute(text, (*args, limit)).fetchall()]
@@ -551,6 +609,60 @@ class SqliteStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
         ]
+
+
+def _script(number: int, name: str, text: str) -> str:
+    """A migration with its own record, in the words of SQLite itself: our functions are not there when it is run by hand."""
+    now_us = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+    return (
+        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', {now_us});\n"
+    )
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One at a time: `executescript` would commit what has been done before."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+class _Joined(SqliteStore):
+    """The store on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
+
+    def __init__(self, path: str, clock: Clock, connection: Any) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
+        self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
+        file = connection.execute("PRAGMA database_list").fetchone()[2]
+        if path == ":memory:" or not file or not os.path.samefile(file, path):
+            raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
+
+    def close(self) -> None:
+        """It is not ours to close."""
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if not self._db.in_transaction:
+            if self._db.isolation_level is None:
+                raise ValueError("`connection` commits every statement by itself: begin a transaction first")
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("SAVEPOINT rhythm")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK TO rhythm")
+            raise
+        finally:
+            self._db.execute("RELEASE rhythm")
+
+    def _all(self, name: str, *args: Any) -> list[Any]:
+        cursor = self._db.cursor()
+        cursor.row_factory = None  # whatever rows the owner of the connection likes
+        return cursor.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
 
 
 def _split(status: int, value: str) -> tuple[str | None, str | None]:
