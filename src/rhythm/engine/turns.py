@@ -59,7 +59,7 @@ def needed(id: str, snapshot: Snapshot) -> Needed:
 
 def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail], seed: str, now_us: int) -> Inputs:
     """Everything a turn of the workflow may know."""
-    ops = dict(_operations(snapshot.awaiting))
+    ops = dict(operations(snapshot.awaiting))
     return Inputs(
         now=moment(now_us),
         seed=seed,
@@ -97,11 +97,11 @@ def _timer_outcome(operation: str, ended_at: float) -> Outcome:
     return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
 
 
-def _operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
+def operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
     """The operation behind each number of a plan."""
     if plan is not None and ("items" in plan or "first" in plan):
         for item in items_of(plan):
-            yield from _operations(item)
+            yield from operations(item)
     elif plan is not None:
         yield plan["n"], plan["op"]
 
@@ -153,7 +153,7 @@ class Planner:
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
-        again = again or (not mail_read and any(op == "signal" for _, op in _operations(turn.snapshot.awaiting)))
+        again = again or (not mail_read and any(op == "signal" for _, op in operations(turn.snapshot.awaiting)))
         commit = rows.on(base, done).replace(
             end="own" if own or again else "park",
             snapshot=encode_snapshot(turn.snapshot),

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.schema import Migration
+
+if TYPE_CHECKING:
+    from rhythm.store.doctor import Judge
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
@@ -367,10 +370,85 @@ class Transition(Record):
     error: str | None = None
 
 
+class Finding(Record):
+    """A rule that is broken: `subject` is the id of an execution. Of `of` such findings only the first are told."""
+
+    rule: str
+    subject: str
+    message: str
+    of: int = 1
+
+
+class Live(Record):
+    """A workflow that has not ended, for a judge of waits."""
+
+    id: str
+    status: int
+    held: bool
+    paused: bool
+    cancel_requested: bool
+    timed_out: bool
+    ready: bool  # somebody looks at it, or will
+    seq: int
+    statement: int
+    snapshot: bytes | None
+    owned: str
+    awaiting: str
+
+
+class Child(Record):
+    """A child and whether it has ended."""
+
+    id: str
+    status: int
+    finished_at: int | None
+    type: int
+    name: str
+
+
+class Timer(Record):
+    execution_id: str
+    n: int
+    fired_at: int | None
+    cancelled_at: int | None
+
+
+class Mailed(Record):
+    """A signal that has not been consumed, without its payload."""
+
+    execution_id: str
+    id: str
+    name: str
+    received_at: int
+
+
+class Queue(Record):
+    """What is in a queue: ready (since when the oldest of it), claimed, and claimed by one who has not been heard of in time."""
+
+    name: str
+    ready: int
+    oldest_at: int | None
+    claimed: int
+    expired: int
+
+
+class Health(Record):
+    """How a database is, besides being right. What the database has no such thing of is empty."""
+
+    now: int
+    executions: int
+    queues: tuple[Queue, ...]
+    transaction_s: float | None = None  # the age of the oldest one
+    dead_rows: tuple[tuple[str, int, int], ...] = ()  # table, live rows, dead rows
+    notifications: float | None = None  # how full their queue is, from 0 to 1
+    server: bool = False  # whether its clock is another machine's
+
+
 class Store(ABC):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
+    package: ClassVar[str]  # where its statements and migrations are
 
     # schema
 
@@ -534,3 +612,15 @@ class Store(ABC):
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...
+
+    # doctor
+
+    @abstractmethod
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late by `grace_s`.
+
+        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it along.
+        """
+
+    @abstractmethod
+    def health(self) -> Health: ...

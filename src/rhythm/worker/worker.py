@@ -354,7 +354,8 @@ class Worker:
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        starts = [new.replace(attempt=1) if new.child_no in running else new for new in step.commit.starts]  # what runs has begun
+        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []

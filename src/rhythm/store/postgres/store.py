@@ -6,7 +6,7 @@ One connection for each store, used by one thread at a time; a schema of its own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
@@ -29,12 +29,15 @@ from rhythm.store.base import (
     Definition,
     Execution,
     Family,
+    Finding,
+    Health,
     Loaded,
     LoadedTask,
     Mail,
     Needed,
     NewExecution,
     NewSignal,
+    Queue,
     Started,
     StoredExecution,
     StoredSignal,
@@ -43,12 +46,14 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )
+from rhythm.store.doctor import RULES, Judge, bounded_text, examine
 from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
-from rhythm.store.sqlfile import migrations
+from rhythm.store.sqlfile import migrations, statements
 
+PACKAGE = "rhythm.store.postgres"
 PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
 
 P = ParamSpec("P")
@@ -80,6 +85,7 @@ class PostgresStore(base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True
+    package = PACKAGE
 
     def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
         self.db = Connection(url, schema, clock)
@@ -93,7 +99,7 @@ class PostgresStore(base.Store):
     # schema
 
     def migrations(self) -> list[Migration]:
-        found = migrations("rhythm.store.postgres")
+        found = migrations(PACKAGE)
         return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
 
     def pending(self) -> list[Migration]:
@@ -477,6 +483,38 @@ class PostgresStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
         ]
+
+    # doctor
+
+    @transaction
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        self._freeze()
+        return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
+
+    @transaction
+    def health(self) -> Health:
+        self._freeze()
+        now = self.db.now()
+        queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
+        dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
+        count, transaction_s, notifications = (
+            self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
+        )
+        return Health(now, count, queues, transaction_s, dead, notifications, server=True)
+
+    def _freeze(self) -> None:
+        """The transaction sees the database as it is now, however long it looks."""
+        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+    def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
+        columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
+        return self.db.query(doctor_sql()[name], {**values, **columns}).fetchall()
+
+
+@cache
+def doctor_sql() -> dict[str, bytes]:
+    texts = statements(PACKAGE, "doctor.sql")
+    return {name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode() for name, text in texts.items()}
 
 
 def _script(schema: str, number: int, name: str, text: str) -> str:

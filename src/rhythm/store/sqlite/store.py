@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
@@ -35,12 +37,15 @@ from rhythm.store.base import (
     Definition,
     Execution,
     Family,
+    Finding,
+    Health,
     Loaded,
     LoadedTask,
     Mail,
     Needed,
     NewExecution,
     NewSignal,
+    Queue,
     Started,
     StoredExecution,
     StoredSignal,
@@ -49,10 +54,12 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
-SQL = statements("rhythm.store.sqlite", "queries.sql")
+PACKAGE = "rhythm.store.sqlite"
+SQL = statements(PACKAGE, "queries.sql")
 BUSY_MS = 30_000
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -66,6 +73,8 @@ def clock_us() -> int:
 
 class SqliteStore(base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
+
+    package = PACKAGE
 
     def __init__(self, path: str, clock: Clock = clock_us) -> None:
         if sqlite3.sqlite_version_info < (3, 35):
@@ -111,7 +120,7 @@ class SqliteStore(base.Store):
     # schema
 
     def migrations(self) -> list[Migration]:
-        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations("rhythm.store.sqlite")]
+        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations(PACKAGE)]
 
     def pending(self) -> list[Migration]:
         return missing(self.migrations(), self.schema_version())
@@ -609,6 +618,47 @@ class SqliteStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
         ]
+
+    # doctor
+
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        with self._snapshot() as ask:
+            return examine(ask, doctor_sql(), self.clock(), grace_s, judge)
+
+    def health(self) -> Health:
+        with self._snapshot() as ask:
+            now = self.clock()
+            return Health(now, ask("count_executions")[0][0], tuple(Queue(*row) for row in ask("queues", now=now)))
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Ask]:
+        """A read transaction. Of a file it has a connection of its own: whoever works with the store need not wait for it."""
+        if self.path == ":memory:":
+            with self._lock:
+                yield from self._reading(self._db)
+        else:
+            db = sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
+            try:
+                yield from self._reading(db)
+            finally:
+                db.close()
+
+    @staticmethod
+    def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
+        def ask(name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Any]:
+            lists = {key: json.dumps(value) for key, value in {**values, "rows": rows}.items() if isinstance(value, list)}
+            return db.execute(doctor_sql()[name], {**values, **lists}).fetchall()
+
+        db.execute("BEGIN DEFERRED")
+        try:
+            yield ask
+        finally:
+            db.execute("ROLLBACK")
+
+
+@cache
+def doctor_sql() -> dict[str, str]:
+    return {name: bounded_text(text, ":limit") if name in RULES else text for name, text in statements(PACKAGE, "doctor.sql").items()}
 
 
 def _script(number: int, name: str, text: str) -> str:
