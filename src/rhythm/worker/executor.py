@@ -23,10 +23,10 @@ class Handlers:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
         args, kwargs = task.arguments(inputs)
         if task.is_async:
-            future = asyncio.run_coroutine_threadsafe(_awaited(task.function(*args, **kwargs)), self._event_loop())
+            future = asyncio.run_coroutine_threadsafe(_awaited(task.body(*args, **kwargs)), self._event_loop())
             future.add_done_callback(lambda done: None if done.cancelled() else report(ended_by(task, done.result())))
             return future.cancel
-        threading.Thread(target=lambda: report(ended_by(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
+        threading.Thread(target=lambda: report(ended_by(task, lambda: task.body(*args, **kwargs))), daemon=True, name=task.name).start()
         return lambda: None
 
     def close(self) -> None:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from rhythm.engine.payload import dump, dump_trusted, load
+from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_owned, inputs_of, load_owned, needed
-from rhythm.errors import InvalidPayload, InvalidProgram, StoreError
+from rhythm.errors import InvalidProgram, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -384,7 +384,7 @@ class Worker:
                     self.planner.task_row(loaded, command, attempt if ended.delay_s is None else attempt - 1, max(again_s, 1e-6))
                 )
             else:
-                status, value = _end(command.name, ended)
+                status, value = _end(ended)
                 queue = command.options.get("queue", loaded.queue)
                 done.append(Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6)))
         return tuple(done), tuple(retries)
@@ -537,7 +537,7 @@ class Worker:
         elif body.id in self.claims:
             claim = self.claims[body.id]
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
-            status, value = _end(body.task.name, ended)
+            status, value = _end(ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
             self._end_queued(body.id, end)
 
@@ -562,11 +562,6 @@ class Worker:
                 self.observe("progress", id, f"{command.fraction:.0%} {command.message}".rstrip())
 
 
-def _end(name: str, ended: Ended) -> tuple[int, str]:
-    """Status and value of an attempt that was the last; a result that cannot be stored is a failure, never a loop."""
-    if ended.error is not None:
-        return FAILED, dump_trusted(ended.error)
-    try:
-        return COMPLETED, dump(ended.value, f"the result of task `{name}`")
-    except InvalidPayload as problem:
-        return FAILED, dump_trusted(task_error(name, str(problem), "InvalidResult"))
+def _end(ended: Ended) -> tuple[int, str]:
+    """Status and value of an attempt that was the last."""
+    return (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))
