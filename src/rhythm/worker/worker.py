@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from rhythm.engine.encoding import unpack
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_owned, inputs_of, load_owned, needed
@@ -43,6 +44,7 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error
 from rhythm.worker.handlers import Task
+from rhythm.worker.sizes import Sizes
 
 Observer = Callable[[str, str, str], None]  # what happened, execution id, detail
 
@@ -105,6 +107,7 @@ class Worker:
         self.draining = False
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
+        self.sizes = Sizes()
         self.planner = Planner(name, programs, self._runs_here, self._attempts)
         self._extended_at = now()
 
@@ -242,7 +245,7 @@ class Worker:
         held.loaded, held.loaded_at = row, began
         held.program = self.programs(row.name, row.version)
         try:
-            held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+            held.snapshot = decode_snapshot(unpack(row.snapshot)) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
             self.observe("broken", held.id, str(problem))
@@ -343,8 +346,10 @@ class Worker:
         left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
+        self.sizes.snapshot(loaded.name, held.id, step.size)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
         commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        self.sizes.turn(loaded.name, commit)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
@@ -539,6 +544,7 @@ class Worker:
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
             status, value = _end(ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
+            self.sizes.end(body.task.name, end)
             self._end_queued(body.id, end)
 
     def _end_queued(self, id: str, end: TaskEnd) -> None:

@@ -42,7 +42,7 @@ from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.sqlfile import migrations
 
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs")
 
 P = ParamSpec("P")
 T = TypeVar("T")

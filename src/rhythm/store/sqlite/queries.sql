@@ -79,8 +79,9 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, coalesce(b.data, c.snapshot), c.owned, now_us()
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
+LEFT JOIN blobs b ON c.snapshot = x'40' AND b.execution_id = c.execution_id
 
 -- name: load_tasks
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
@@ -111,6 +112,12 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = :owned, awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+
+-- name: delete_blob
+DELETE FROM blobs WHERE execution_id = ?
+
+-- name: insert_blob
+INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 
 -- name: ready_of
 SELECT fence, wakes FROM ready WHERE id = ?

@@ -44,6 +44,7 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.blobs import inline, is_large
 from rhythm.store.sqlfile import migrations, statements
 
 SQL = statements("rhythm.store.sqlite", "queries.sql")
@@ -153,7 +154,9 @@ class SqliteStore(base.Store):
         if not self._one("insert_execution", row):
             return Started(self._one("existing_execution", row)[0], created=False)
         if new.type == WORKFLOW:
-            self._all("insert_context", new.id, new.snapshot, now)
+            self._all("insert_context", new.id, inline(new.snapshot), now)
+            if is_large(new.snapshot):
+                self._all("insert_blob", new.id, new.snapshot)
         if not new.held:
             self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s)
         return Started(new.id, created=True)
@@ -267,9 +270,11 @@ class SqliteStore(base.Store):
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
         row = self._one("status_of", turn.id)
-        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting", "snapshot")}
-        if row is None or row[0] >= TERMINAL or self._count("advance_context", {**moved, "now": now}) == 0:
+        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
+        moved |= {"snapshot": inline(turn.snapshot), "now": now}
+        if row is None or row[0] >= TERMINAL or self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
+        self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
         self._write_children(turn, now)
         for id in turn.consumed:
@@ -290,6 +295,13 @@ class SqliteStore(base.Store):
             {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes},
         )
         return self._leave(turn, self._promote(turn, now))
+
+    def _keep_blob(self, turn: TurnCommit) -> None:
+        """A new snapshot takes the place of the one before; one that is unchanged keeps its blob."""
+        if turn.snapshot is not None:
+            self._all("delete_blob", turn.id)
+        if is_large(turn.snapshot):
+            self._all("insert_blob", turn.id, turn.snapshot)
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
@@ -511,7 +523,7 @@ class SqliteStore(base.Store):
             for (root,) in roots:
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
-                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("ready", "id"),
+                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
                     self._db.execute(
                         f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
