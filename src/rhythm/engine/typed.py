@@ -127,18 +127,6 @@ class Kind:
 
 def kind_of(hint: Any) -> Kind | None:
     """What a hint asks for; None if any value may pass as it is."""
-    try:
-        return _kind_of(hint)
-    except TypeError:  # a hint that cannot be hashed: Literal[[]], Annotated[…, {}]
-        return _make_kind(hint)
-
-
-@lru_cache(maxsize=4096)
-def _kind_of(hint: Any) -> Kind | None:
-    return _make_kind(hint)
-
-
-def _make_kind(hint: Any) -> Kind | None:
     if hint is None or hint is type(None):
         return _NULL
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -148,22 +136,26 @@ def _make_kind(hint: Any) -> Kind | None:
         return _union([kind_of(part) for part in args])
     if origin is typing.Literal:
         return _choice([(value, value) for value in args])
-    if (inner := getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)) is not None and not isinstance(hint, type):
-        return kind_of(inner)  # NewType, and `type Name = …`
-    return _class_kind(origin or hint, args)
+    if isinstance(hint, typing.NewType):
+        return kind_of(hint.__supertype__)
+    cls = origin or hint
+    return _class_kind(cls, args) if isinstance(cls, type) else None
 
 
-def _class_kind(cls: Any, args: tuple[Any, ...]) -> Kind | None:
+def _class_kind(cls: type, args: tuple[Any, ...]) -> Kind | None:
     if cls in PLAIN_KINDS:
         return PLAIN_KINDS[cls]
-    if cls in _LISTS or cls in _SETS:
-        return _list(_LISTS.get(cls) or _SETS[cls], kind_of(args[0]) if args else None)
+    if cls in _LISTS:
+        return _list(_LISTS[cls], kind_of(args[0]) if args else None)
     if cls is tuple:
         return _tuple(args)
     if cls in _OBJECTS:
         return _object(kind_of(args[1]) if len(args) == 2 else None)
-    if not isinstance(cls, type):
-        return None
+    return _user_kind(cls)
+
+
+@lru_cache(maxsize=1024)  # a class may hold itself; hints are not kept, for `int | str` and `str | int` are equal but not the same
+def _user_kind(cls: type) -> Kind | None:
     if typing.is_typeddict(cls):
         return Kind({"an object"}, _TypedDict(cls))
     if callable(getattr(cls, "model_validate", None)):
@@ -257,24 +249,24 @@ PLAIN_KINDS: dict[Any, Kind] = {
     bytes: Kind({"text"}, _from_text("bytes as base64", _bytes)),
     bytearray: Kind({"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))),
 }
-_LISTS: dict[Any, Callable[[list[Any]], Any]] = {
-    cls: lambda items: items for cls in (list, abc.Sequence, abc.MutableSequence, abc.Collection, abc.Iterable)
-}
-_SETS: dict[Any, Callable[[list[Any]], Any]] = {set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset}
+_LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays one
+    list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None, abc.Iterable: None,
+    set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset,
+}  # fmt: skip
 _OBJECTS = {dict, abc.Mapping, abc.MutableMapping}
 
 
-def _list(make: Callable[[list[Any]], Any], item: Kind | None) -> Kind:
+def _list(make: type | None, item: Kind | None) -> Kind:
     def convert(value: Any) -> Any:
         if type(value) is not list:
             raise _refuse(value, "a list")
+        items = _items(value, item)
         try:
-            return make(_items(value, item))
+            return items if make is None else make(items)
         except TypeError:
             raise Misfit("is a list with members that cannot be in a set") from None
 
-    as_it_is = item is None and make not in _SETS.values()
-    return Kind({"a list"}, convert, {list} if as_it_is else set())
+    return Kind({"a list"}, convert, {list} if item is None and make is None else set())
 
 
 def _items(values: list[Any], item: Kind | None) -> list[Any]:
@@ -367,8 +359,18 @@ def _as_json(value: Any) -> bytes:
 
 def _enum(cls: type[enum.Enum]) -> Kind | None:
     if issubclass(cls, enum.Flag):
-        return Kind({"a number"}, lambda value: cls(PLAIN_KINDS[int].fit(value)))
+        return Kind({"a number"}, _flag(cls))
     return _choice([(member.value, member) for member in cls])
+
+
+def _flag(cls: type[enum.Flag]) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        try:
+            return cls(PLAIN_KINDS[int].fit(value))
+        except ValueError:
+            raise _refuse(value, f"a sum of {', '.join(str(member.value) for member in cls)}") from None
+
+    return convert
 
 
 def _model(cls: Any) -> Callable[[Any], Any]:
@@ -414,10 +416,10 @@ def _dataclass_field(field: dataclasses.Field[Any]) -> Field:
     return Field(field.name, field.name, field.init and without_default, field.init)
 
 
-def hints_of(thing: Any) -> dict[str, Any]:
+def hints_of(thing: Any, include_extras: bool = False) -> dict[str, Any]:
     """The hints of a function or class; none if one of them names something that cannot be imported."""
     try:
-        return typing.get_type_hints(thing)
+        return typing.get_type_hints(thing, include_extras=include_extras)
     except Exception:
         return {}
 
@@ -465,18 +467,27 @@ class _TypedDict:
 
     def __init__(self, cls: Any) -> None:
         self.cls = cls
-        self._kinds: dict[str, Kind | None] | None = None
+        self._keys: tuple[dict[str, Kind | None], list[str]] | None = None
 
     def __call__(self, value: Any) -> Any:
         if type(value) is not dict:
             raise _refuse(value, "an object")
-        if self._kinds is None:
-            self._kinds = {name: kind_of(hint) for name, hint in hints_of(self.cls).items()}
-        for key in sorted(self.cls.__required_keys__):
+        kinds, required = self.keys()
+        for key in required:
             if key not in value:
                 raise Misfit(f"has no `{key}`, which {self.cls.__name__} needs")
-        kinds = self._kinds
         return {key: item if (kind := kinds.get(key)) is None else _step(kind, item, f".{key}") for key, item in value.items()}
+
+    def keys(self) -> tuple[dict[str, Kind | None], list[str]]:
+        """What each key asks for, and those that must be there. `__required_keys__` is wrong where hints are texts."""
+        if self._keys is None:
+            said = {key: typing.get_origin(hint) for key, hint in hints_of(self.cls, include_extras=True).items()}
+            unsaid = self.cls.__required_keys__
+            needed = [
+                key for key, origin in said.items() if origin is typing.Required or (origin is not typing.NotRequired and key in unsaid)
+            ]
+            self._keys = {key: kind_of(hint) for key, hint in hints_of(self.cls).items()}, needed
+        return self._keys
 
 
 # the inputs of a function

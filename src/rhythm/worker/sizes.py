@@ -17,9 +17,10 @@ class Sizes:
         self.limits = limits
         self._told: set[tuple[str, str]] = set()
 
-    def payload(self, what: str, name: str, id: str, size: int) -> None:
-        """`what` of the task, workflow or signal of this name, in characters of JSON."""
-        if size > self.limits.payload_warn_bytes:
+    def payload(self, what: str, name: str, id: str, text: str) -> None:
+        """`what`, as JSON text, of the task, workflow or signal of this name."""
+        warn = self.limits.payload_warn_bytes
+        if len(text) > warn // 4 and (size := len(text.encode())) > warn:
             self._tell("payload.large", what, name, id, size, self.limits.payload_bytes)
 
     def snapshot(self, name: str, id: str, size: int) -> None:
@@ -28,16 +29,16 @@ class Sizes:
 
     def turn(self, name: str, turn: TurnCommit) -> None:
         for done in turn.done:
-            self.payload("inputs", done.name, turn.id, len(done.inputs))
-            self.payload("result", done.name, turn.id, len(done.value))
+            self.payload("inputs", done.name, turn.id, done.inputs)
+            self.payload("result", done.name, turn.id, done.value)
         for new in turn.starts:
-            self.payload("inputs", new.name, new.id, len(new.inputs))
+            self.payload("inputs", new.name, new.id, new.inputs)
         for signal in turn.signals:
-            self.payload("signal", signal.name, signal.execution_id, len(signal.payload))
-        self.payload("result", name, turn.id, len(turn.value))
+            self.payload("signal", signal.name, signal.execution_id, signal.payload)
+        self.payload("result", name, turn.id, turn.value)
 
     def end(self, name: str, end: TaskEnd) -> None:
-        self.payload("result", name, end.id, len(end.value))
+        self.payload("result", name, end.id, end.value)
 
     def _tell(self, event: str, what: str, name: str, id: str, size: int, limit: int) -> None:
         if (what, name) not in self._told:

@@ -1,7 +1,8 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
-Locks are taken in one order: all ready rows in one sorted pass, then contexts with their blobs, then executions, then timers and signals. Rows of
-`ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
+Locks are taken in one order: all ready rows in one sorted pass, then contexts and their blobs, then executions, then timers and
+signals. Rows of `ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the
+two is run again.
 """
 
 from __future__ import annotations
