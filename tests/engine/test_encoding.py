@@ -16,7 +16,7 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "v1").glob("*.json"))
 
 
-@given(st.binary(max_size=3 * COMPRESS_BYTES), st.integers(1, 50))
+@given(st.binary(max_size=2 * COMPRESS_BYTES), st.integers(1, 50))
 def test_whatever_is_packed_comes_back(data: bytes, times: int) -> None:
     snapshot = b"{" + data * times
     assert unpack(pack(snapshot)) == snapshot

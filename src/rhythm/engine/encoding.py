@@ -8,7 +8,7 @@ from rhythm.errors import InvalidProgram
 from rhythm.store.blobs import REFERENCE
 
 PLAIN, COMPRESSED = b"{", b"z"
-COMPRESS_BYTES = 4096  # below it, writing is cheaper than compressing
+COMPRESS_BYTES = 2048  # what is larger leaves its page on PostgreSQL, which costs more than compressing it
 LEVEL = 1  # 36 % of the size are left of a typical snapshot; level 6 leaves 31 % and takes two to three times as long
 
 

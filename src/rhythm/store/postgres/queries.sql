@@ -120,10 +120,11 @@ UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: load
+-- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, coalesce(b.data, c.snapshot), c.owned, now_us()
-FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
-LEFT JOIN blobs b ON c.snapshot = '\x40' AND b.execution_id = c.execution_id WHERE e.id = ANY(%(ids)s::text[])
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
+FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,

@@ -79,9 +79,9 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, coalesce(b.data, c.snapshot), c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
-LEFT JOIN blobs b ON c.snapshot = x'40' AND b.execution_id = c.execution_id
 
 -- name: load_tasks
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
