@@ -140,7 +140,7 @@ def test_result_that_cannot_be_stored_is_a_failure_of_the_task(owner_run: bool) 
     world = World('workflow main { try { await task("odd") } catch (e) { return e.message } }', owner_run=owner_run)
     world.tasks["odd"] = Task(lambda: object(), "odd", "default", 0, None, None)
     world.start()
-    assert "cannot be stored" in result_of(world.run())
+    assert "InvalidResult: result is of type object, which has no JSON form" in result_of(world.run())
 
 
 def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from rhythm.engine.encoding import pack
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -118,6 +119,7 @@ class Step(Record):
 
     commit: TurnCommit
     snapshot: Snapshot
+    size: int = 0  # of the snapshot, in bytes of JSON
     owned: Mapping[int, c.StartTask] = {}  # tasks that its holder runs itself
     look_again: bool = False  # what it awaits may have ended before this turn: load once more before parking
 
@@ -154,16 +156,17 @@ class Planner:
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
         again = again or (not mail_read and any(op == "signal" for _, op in operations(turn.snapshot.awaiting)))
+        data = encode_snapshot(turn.snapshot)
         commit = rows.on(base, done).replace(
             end="own" if own or again else "park",
-            snapshot=encode_snapshot(turn.snapshot),
+            snapshot=pack(data),
             statement=turn.snapshot.statement_index,
             owned=dump_owned(own.values()),
             awaiting=dump_trusted(turn.snapshot.awaiting),
             status=SUSPENDED,
             cause="continue" if isinstance(turn, Continue) else "turn",
         )
-        return Step(commit, turn.snapshot, own, again)
+        return Step(commit, turn.snapshot, len(data), own, again)
 
     def queue(self, loaded: Loaded, command: c.StartTask) -> str:
         """Where a task goes: what the call says, else the task itself, else its workflow."""
@@ -203,7 +206,7 @@ class _Rows:
             case c.StartWorkflow():
                 self._workflow(command)
             case c.StartBranch(n, branch, locals, held):
-                snapshot = encode_snapshot(Snapshot(self.program.branches[branch], locals))
+                snapshot = pack(encode_snapshot(Snapshot(self.program.branches[branch], locals)))
                 self._child(n, self.program, self.loaded.inputs, {}, held, snapshot)
             case c.StartTimer(n, delay_s, until, held):
                 at = None if until is None else int(parse_time(until).timestamp() * 1e6)

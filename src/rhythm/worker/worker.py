@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from rhythm.engine.payload import dump, dump_trusted, load
+from rhythm.engine.encoding import unpack
+from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
-from rhythm.errors import InvalidPayload, InvalidProgram, StoreError
+from rhythm.errors import InvalidProgram, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -43,6 +44,7 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error
 from rhythm.worker.handlers import Task
+from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, execution id, detail
@@ -106,6 +108,7 @@ class Worker:
         self.draining = False
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
+        self.sizes = Sizes()
         self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of)
         self._extended_at = now()
 
@@ -243,7 +246,7 @@ class Worker:
         held.loaded, held.loaded_at = row, began
         held.program = self.programs(row.name, row.version)
         try:
-            held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+            held.snapshot = decode_snapshot(unpack(row.snapshot)) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
             self.observe("broken", held.id, str(problem))
@@ -353,9 +356,11 @@ class Worker:
         left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
+        self.sizes.snapshot(loaded.name, held.id, step.size)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
         starts = [new.replace(attempt=1) if new.child_no in running else new for new in step.commit.starts]  # what runs has begun
         commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        self.sizes.turn(loaded.name, commit)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
@@ -395,7 +400,7 @@ class Worker:
                     self.planner.task_row(loaded, command, attempt if ended.delay_s is None else attempt - 1, max(again_s, 1e-6))
                 )
             else:
-                status, value = _end(command.name, ended)
+                status, value = _end(ended)
                 queue = self.planner.queue(loaded, command)
                 row = Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6))
                 done.append(row if status == COMPLETED else row.replace(options=dump_options(command)))
@@ -564,8 +569,9 @@ class Worker:
                 del self.claims[body.id]
                 return
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
-            status, value = _end(body.task.name, ended)
+            status, value = _end(ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
+            self.sizes.end(body.task.name, end)
             self._end_queued(body.id, end)
 
     def _end_queued(self, id: str, end: TaskEnd) -> None:
@@ -589,11 +595,6 @@ class Worker:
                 self.observe("progress", id, f"{command.fraction:.0%} {command.message}".rstrip())
 
 
-def _end(name: str, ended: Ended) -> tuple[int, str]:
-    """Status and value of an attempt that was the last; a result that cannot be stored is a failure, never a loop."""
-    if ended.error is not None:
-        return FAILED, dump_trusted(ended.error)
-    try:
-        return COMPLETED, dump(ended.value, f"the result of task `{name}`")
-    except InvalidPayload as problem:
-        return FAILED, dump_trusted(task_error(name, str(problem), "InvalidResult"))
+def _end(ended: Ended) -> tuple[int, str]:
+    """Status and value of an attempt that was the last."""
+    return (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))

@@ -126,8 +126,10 @@ UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: load
+-- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -164,7 +166,9 @@ WITH won AS (
     %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
     AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting)
   WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence
-  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement),
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot),
+replaced AS (
+  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
   FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
@@ -185,12 +189,19 @@ told AS (
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
--- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
-UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned), awaiting = x.awaiting,
-  snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
-FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
-  %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
-WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id
+-- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence. A new snapshot ends the blob of the last.
+WITH won AS (
+  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
+    awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
+  FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
+    %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id, x.snapshot),
+replaced AS (
+  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL)))
+SELECT won.id FROM won
+
+-- name: insert_blobs
+INSERT INTO blobs (execution_id, data) SELECT x.id, x.data FROM unnest(%(id)s::text[], %(data)s::bytea[]) AS x(id, data)
 
 -- name: wakes_of
 SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
@@ -336,7 +347,8 @@ SELECT id FROM executions WHERE retry_of = %(id)s AND finished_at IS NULL LIMIT 
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement, c.snapshot, c.owned, c.awaiting
+  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
 
@@ -430,6 +442,10 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 
 -- name: prune_signals
 DELETE FROM workflow_signals t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_blobs
+DELETE FROM blobs t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: execution

@@ -1,17 +1,19 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
-Locks are taken in one order: all ready rows in one sorted pass, then contexts, then executions, then timers and signals. Rows of
-`ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
+Locks are taken in one order: all ready rows in one sorted pass, then contexts and their blobs, then executions, then timers and
+signals. Rows of `ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the
+two is run again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
 from rhythm.store.base import COMPLETED, WORKFLOW, NewExecution
+from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connection import AgainError, Connection
 
 US = 1_000_000
@@ -92,8 +94,13 @@ class Rows:
         """The rows of executions and their contexts, but none to claim."""
         created = {row[0] for row in self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)}
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
-        self.db.batch("insert_contexts", [dict(id=id, snapshot=snapshot) for id, snapshot in contexts.items()], now=now)
+        self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
+        self.insert_blobs(contexts)
         return created
+
+    def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
+        """The large ones of these snapshots, by execution; what was there before is gone."""
+        self.db.batch("insert_blobs", [dict(id=id, data=snapshot) for id, snapshot in snapshots.items() if is_large(snapshot)])
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         self.db.batch("insert_ready", rows, now=now)

@@ -46,6 +46,7 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )
+from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine
 from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
 from rhythm.store.postgres.flush import Flush, is_step, steps
@@ -54,7 +55,7 @@ from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -401,7 +402,8 @@ class PostgresStore(base.Store):
         stored, context = StoredExecution._fields[:24], ("id", "statement", "snapshot", "owned", "awaiting")
         self.db.batch("insert_stored", [{name: row[name] for name in stored} for row in rows], now=now)
         contexts = [{name: row[name] for name in context} for row in rows if row["type"] == WORKFLOW]
-        self.db.batch("insert_stored_contexts", contexts, now=now)
+        self.db.batch("insert_stored_contexts", [row | {"snapshot": inline(row["snapshot"])} for row in contexts], now=now)
+        self.rows.insert_blobs({row["id"]: row["snapshot"] for row in contexts})
         begins = [row for row in rows if row["status"] < TERMINAL and not row["held"]]
         self.rows.make_ready(
             [{name: row[name] for name in ("id", "queue", "priority", "attempt")} | dict(kind=row["type"], delay_us=0) for row in begins],

@@ -17,18 +17,18 @@ LEFT JOIN (SELECT execution_id, count(*) AS turns, min(seq) AS lowest, max(seq) 
 WHERE coalesce(h.turns, 0) <> c.seq OR coalesce(h.highest, 0) <> c.seq OR coalesce(h.lowest, 1) <> 1
 
 -- name: history_chained
--- Each turn begins with the status in which the one before it ended.
+-- Each turn begins with the status in which the one before it ended; a retry begins where the other one was.
 SELECT b.execution_id AS subject, 'turn ' || b.seq || ' began as status ' || b.from_status || ', and not as status ' || coalesce(a.to_status, 0) AS message
 FROM history b JOIN executions e ON e.id = b.execution_id AND e.type = 0
 LEFT JOIN history a ON a.execution_id = b.execution_id AND a.seq = b.seq - 1
-WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0)
+WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0 AND NOT EXISTS (SELECT 1 FROM executions r WHERE r.id = e.root_id AND r.retry_of IS NOT NULL))
 
 -- name: history_agrees
 -- The last turn left the workflow in the status that it has.
 SELECT e.id AS subject, 'it is status ' || e.status || ', its last turn left it as status ' || coalesce(h.to_status, 0) AS message
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 LEFT JOIN history h ON h.execution_id = e.id AND h.seq = c.seq
-WHERE e.type = 0 AND ((c.seq = 0 AND e.status <> 0) OR (h.seq IS NOT NULL AND h.to_status <> e.status))
+WHERE e.type = 0 AND ((c.seq = 0 AND e.status <> 0 AND NOT EXISTS (SELECT 1 FROM executions r WHERE r.id = e.root_id AND r.retry_of IS NOT NULL)) OR (h.seq IS NOT NULL AND h.to_status <> e.status))
 
 -- name: fences_grow
 -- A fence never goes back, belongs to one worker, and the context has the newest one.
@@ -72,9 +72,10 @@ WHERE CASE WHEN status >= 5 THEN held OR (status = 5) <> (result IS NOT NULL) OR
   ELSE result IS NOT NULL OR error IS NOT NULL END
 
 -- name: ended_timers
--- The timers of a workflow go when it ends.
+-- No timer waits for a workflow that has ended.
 SELECT t.execution_id AS subject, 'it has ended, and its timer ' || t.n || ' is still there' AS message
-FROM timer_tasks t JOIN executions e ON e.id = t.execution_id WHERE e.finished_at IS NOT NULL
+FROM timer_tasks t JOIN executions e ON e.id = t.execution_id
+WHERE e.finished_at IS NOT NULL AND t.fired_at IS NULL AND t.cancelled_at IS NULL
 
 -- name: ended_ready
 -- A task leaves the queue when it ends. A workflow may be woken once more; within the grace somebody sees that it has ended.
@@ -180,7 +181,7 @@ SELECT h.execution_id, 'its attempt ' || h.seq || ' is told as a turn to status 
 FROM history h JOIN executions e ON e.id = h.execution_id WHERE e.type = 1 AND (h.from_status <> 0 OR h.to_status <> 0)
 UNION ALL
 SELECT id, 'it has completed without an attempt or a claim'
-FROM executions WHERE type = 1 AND status = 5 AND (attempt < 1 OR fence IS NULL)
+FROM executions e WHERE type = 1 AND status = 5 AND (attempt < 1 OR fence IS NULL) AND NOT EXISTS (SELECT 1 FROM executions r WHERE r.id = e.root_id AND r.retry_of IS NOT NULL)
 
 -- name: timers_sound
 -- A timer fires at its time or later, and not after it was cancelled.
@@ -229,7 +230,8 @@ FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.s
 -- name: live_workflows
 -- What a judge of waits must know of the workflows that have not ended, page by page.
 SELECT e.id, e.status, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, r.id IS NOT NULL,
-  c.seq, c.statement, c.snapshot, c.owned, c.awaiting
+  c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id LEFT JOIN ready r ON r.id = e.id
 WHERE e.id > :after AND e.finished_at IS NULL AND e.type = 0 ORDER BY e.id LIMIT :limit
 

@@ -85,7 +85,8 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
@@ -117,6 +118,12 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+
+-- name: delete_blob
+DELETE FROM blobs WHERE execution_id = ?
+
+-- name: insert_blob
+INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 
 -- name: ready_of
 SELECT fence, wakes FROM ready WHERE id = ?
@@ -216,7 +223,8 @@ SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement, c.snapshot, c.owned, c.awaiting
+  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
 

@@ -54,6 +54,7 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.blobs import inline, is_large
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -191,7 +192,8 @@ class SqliteStore(base.Store):
             id, name = self._one("existing_execution", row)
             return Started(id, created=False, name=name)
         if new.type == WORKFLOW:
-            self._all("insert_context", new.id, new.snapshot, now)
+            self._all("insert_context", new.id, inline(new.snapshot), now)
+            self._insert_blob(new.id, new.snapshot)
         if not new.held:
             self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s)
         return Started(new.id, created=True)
@@ -305,9 +307,11 @@ class SqliteStore(base.Store):
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
         row = self._one("status_of", turn.id)
-        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting", "snapshot")}
-        if row is None or row[0] >= TERMINAL or self._count("advance_context", {**moved, "now": now}) == 0:
+        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
+        moved |= {"snapshot": inline(turn.snapshot), "now": now}
+        if row is None or row[0] >= TERMINAL or self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
+        self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
         self._write_children(turn, now)
         for id in turn.consumed:
@@ -328,6 +332,16 @@ class SqliteStore(base.Store):
             {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes},
         )
         return self._leave(turn, self._promote(turn, now))
+
+    def _keep_blob(self, turn: TurnCommit) -> None:
+        """A new snapshot takes the place of the one before; one that is unchanged keeps its blob."""
+        if turn.snapshot is not None:
+            self._all("delete_blob", turn.id)
+        self._insert_blob(turn.id, turn.snapshot)
+
+    def _insert_blob(self, id: str, snapshot: bytes | None) -> None:
+        if is_large(snapshot):
+            self._all("insert_blob", id, snapshot)
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
@@ -528,7 +542,8 @@ class SqliteStore(base.Store):
             values = {name: getattr(row, name) for name in row._fields} | {"now": now}
             self._all("insert_stored", values)
             if row.type == WORKFLOW:
-                self._all("insert_stored_context", values)
+                self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
+                self._insert_blob(row.id, row.snapshot)
             if row.status < TERMINAL and not row.held:
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
@@ -581,7 +596,7 @@ class SqliteStore(base.Store):
             for (root,) in roots:
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
-                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("ready", "id"),
+                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
                     self._db.execute(
                         f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
