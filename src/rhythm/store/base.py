@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
 from typing import Any
 
 from rhythm.errors import Conflict
@@ -92,7 +93,7 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
 
 def driver_connection(given: Any) -> Any:
     """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
-    if callable(getattr(given, "connection", None)):  # a session
+    if isinstance(getattr(given, "connection", None), MethodType):  # a session
         given = given.connection()
     behind = getattr(given, "connection", None)
     return given if behind is None else getattr(behind, "driver_connection", behind)

@@ -634,7 +634,7 @@ class _Joined(SqliteStore):
         if not isinstance(connection, sqlite3.Connection):
             raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
         self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
-        file = connection.execute("PRAGMA database_list").fetchone()[2]
+        file = self._cursor().execute("PRAGMA database_list").fetchone()[2]
         if path == ":memory:" or not file or not os.path.samefile(file, path):
             raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
 
@@ -657,9 +657,13 @@ class _Joined(SqliteStore):
             self._db.execute("RELEASE rhythm")
 
     def _all(self, name: str, *args: Any) -> list[Any]:
+        return self._cursor().execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+
+    def _cursor(self) -> sqlite3.Cursor:
+        """One that gives plain rows, whatever rows the owner of the connection likes."""
         cursor = self._db.cursor()
-        cursor.row_factory = None  # whatever rows the owner of the connection likes
-        return cursor.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+        cursor.row_factory = None
+        return cursor
 
 
 def _split(status: int, value: str) -> tuple[str | None, str | None]:
