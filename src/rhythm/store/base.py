@@ -289,6 +289,8 @@ class StoredExecution(Record):
     finished_at: int | None
     timeout_us: int | None
     cancel_requested_at: int | None
+    fence: int | None
+    worker: str | None
     seq: int | None
     statement: int | None
     snapshot: bytes | None
@@ -297,15 +299,16 @@ class StoredExecution(Record):
 
 
 class StoredTimer(Record):
-    """A row of `timer_tasks`. Neither fired nor cancelled, and not held: it is set when it is stored."""
+    """A row of `timer_tasks`."""
 
     execution_id: str
     n: int
     delay_us: int | None
     until_at: int | None
+    fire_at: int | None  # None: it is held back
     fired_at: int | None
     cancelled_at: int | None
-    held: bool = False
+    anew: bool = False  # its delay begins when it is stored
 
 
 class StoredSignal(Record):

@@ -17,6 +17,7 @@ from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
+    PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -371,15 +372,17 @@ class PostgresStore(base.Store):
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        stored, context = StoredExecution._fields[:24], ("id", "statement", "snapshot", "owned", "awaiting")
-        self.db.batch("insert_stored", [{name: row[name] for name in stored} for row in rows], now=now)
-        contexts = [{name: row[name] for name in context} for row in rows if row["type"] == WORKFLOW]
-        self.db.batch("insert_stored_contexts", contexts, now=now)
-        begins = [row for row in rows if row["status"] < TERMINAL and not row["held"]]
-        self.rows.make_ready(
-            [{name: row[name] for name in ("id", "queue", "priority", "attempt")} | dict(kind=row["type"], delay_us=0) for row in begins],
-            now,
-        )
+        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:26]), now=now)
+        workflows = [row for row in rows if row["type"] == WORKFLOW]
+        self.db.batch("insert_stored_contexts", _columns(workflows, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        told = [
+            dict(id=row["id"], seq=1, fence=0, worker="", from_status=PENDING, to_status=row["status"], cause="retry",
+                 statement=row["statement"], error=row["error"])
+            for row in workflows if row["status"] != PENDING
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=now)
+        begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
         self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
         return Started(family.executions[0].id, created=True)
@@ -466,6 +469,10 @@ def _script(schema: str, number: int, name: str, text: str) -> str:
         "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL);\n\n"
         f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', now_us());\n"
     )
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]
 
 
 def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:

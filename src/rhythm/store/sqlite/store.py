@@ -517,6 +517,8 @@ class SqliteStore(base.Store):
             self._all("insert_stored", values)
             if row.type == WORKFLOW:
                 self._all("insert_stored_context", values)
+            if row.type == WORKFLOW and row.status != PENDING:
+                self._all("insert_history", row.id, 1, 0, "", PENDING, row.status, "retry", row.statement, now, row.error)
             if row.status < TERMINAL and not row.held:
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
