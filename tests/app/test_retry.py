@@ -108,6 +108,19 @@ def test_child_workflow_goes_on_from_its_own_snapshot(make_app: MakeApp, bank: B
     assert bank.calls == ["deep"]
 
 
+@pytest.mark.parametrize("size", [5_000, 500_000])
+def test_large_state_is_taken_along(make_app: MakeApp, bank: Bank, size: int) -> None:
+    flow = """
+    workflow main(inputs) {
+      let kept = inputs.text
+      let b = await task("fragile", { name: "b" })
+      return [len(kept), b]
+    }"""
+    app = make_app(bank.fragile)
+    with app.worker():
+        assert mended(app, bank, failed(app, flow, {"text": "x" * size})) == [size, "b!"]
+
+
 def test_caught_failure_and_loser_of_a_race_stay_what_they_were(make_app: MakeApp, bank: Bank) -> None:
     flow = """
     workflow main(inputs) {
