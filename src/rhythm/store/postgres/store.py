@@ -471,10 +471,6 @@ def _script(schema: str, number: int, name: str, text: str) -> str:
     )
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in names} for row in rows]
-
-
 def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:
     return [dict(id=id, fence=fence) for id, fence in claims.items()]
 
@@ -488,3 +484,7 @@ def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
     if parked:
         return Committed(claim.id, "parked")
     return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]
