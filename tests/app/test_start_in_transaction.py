@@ -60,6 +60,8 @@ def test_rolled_back_start_never_happened(app: Rhythm, connection: Any) -> None:
 def test_committed_start_runs_and_is_not_seen_before(app: Rhythm, connection: Any) -> None:
     handle = app.start_workflow("hold", id="a", connection=connection)
     connection.execute("INSERT INTO orders VALUES ('a')")  # the connection's own path, rows and transaction are as they were
+    if isinstance(connection, psycopg.Connection):
+        assert connection.execute("SHOW search_path").fetchall() == [{"search_path": "pg_temp"}]
     with pytest.raises(rhythm.UnknownExecution):
         handle.get()
     connection.commit()
