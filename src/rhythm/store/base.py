@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
@@ -95,7 +96,7 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
 
 def driver_connection(given: Any) -> Any:
     """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
-    if callable(getattr(given, "connection", None)):  # a session
+    if isinstance(getattr(given, "connection", None), MethodType):  # a session
         given = given.connection()
     behind = getattr(given, "connection", None)
     return given if behind is None else getattr(behind, "driver_connection", behind)
@@ -291,6 +292,8 @@ class StoredExecution(Record):
     finished_at: int | None
     timeout_us: int | None
     cancel_requested_at: int | None
+    fence: int | None
+    worker: str | None
     seq: int | None
     statement: int | None
     snapshot: bytes | None
@@ -299,15 +302,16 @@ class StoredExecution(Record):
 
 
 class StoredTimer(Record):
-    """A row of `timer_tasks`. Neither fired nor cancelled, and not held: it is set when it is stored."""
+    """A row of `timer_tasks`."""
 
     execution_id: str
     n: int
     delay_us: int | None
     until_at: int | None
+    fire_at: int | None  # None: it is held back
     fired_at: int | None
     cancelled_at: int | None
-    held: bool = False
+    anew: bool = False  # its delay begins when it is stored
 
 
 class StoredSignal(Record):

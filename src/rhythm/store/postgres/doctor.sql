@@ -17,18 +17,18 @@ LEFT JOIN (SELECT execution_id, count(*) AS turns, min(seq) AS lowest, max(seq) 
 WHERE coalesce(h.turns, 0) <> c.seq OR coalesce(h.highest, 0) <> c.seq OR coalesce(h.lowest, 1) <> 1
 
 -- name: history_chained
--- Each turn begins with the status in which the one before it ended; a retry begins where the other one was.
+-- Each turn begins with the status in which the one before it ended.
 SELECT b.execution_id AS subject, 'turn ' || b.seq || ' began as status ' || b.from_status || ', and not as status ' || coalesce(a.to_status, 0) AS message
 FROM history b JOIN executions e ON e.id = b.execution_id AND e.type = 0
 LEFT JOIN history a ON a.execution_id = b.execution_id AND a.seq = b.seq - 1
-WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0 AND NOT EXISTS (SELECT 1 FROM executions r WHERE r.id = e.root_id AND r.retry_of IS NOT NULL))
+WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0)
 
 -- name: history_agrees
 -- The last turn left the workflow in the status that it has.
 SELECT e.id AS subject, 'it is status ' || e.status || ', its last turn left it as status ' || coalesce(h.to_status, 0) AS message
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
 LEFT JOIN history h ON h.execution_id = e.id AND h.seq = c.seq
-WHERE e.type = 0 AND ((c.seq = 0 AND e.status <> 0 AND NOT EXISTS (SELECT 1 FROM executions r WHERE r.id = e.root_id AND r.retry_of IS NOT NULL)) OR (h.seq IS NOT NULL AND h.to_status <> e.status))
+WHERE e.type = 0 AND ((c.seq = 0 AND e.status <> 0) OR (h.seq IS NOT NULL AND h.to_status <> e.status))
 
 -- name: fences_grow
 -- A fence never goes back, belongs to one worker, and the context has the newest one.
@@ -181,7 +181,7 @@ SELECT h.execution_id, 'its attempt ' || h.seq || ' is told as a turn to status 
 FROM history h JOIN executions e ON e.id = h.execution_id WHERE e.type = 1 AND (h.from_status <> 0 OR h.to_status <> 0)
 UNION ALL
 SELECT id, 'it has completed without an attempt or a claim'
-FROM executions e WHERE type = 1 AND status = 5 AND (attempt < 1 OR fence IS NULL) AND NOT EXISTS (SELECT 1 FROM executions r WHERE r.id = e.root_id AND r.retry_of IS NOT NULL)
+FROM executions WHERE type = 1 AND status = 5 AND (attempt < 1 OR fence IS NULL)
 
 -- name: timers_sound
 -- A timer fires at its time or later, and not after it was cancelled.

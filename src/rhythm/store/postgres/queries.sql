@@ -347,13 +347,13 @@ SELECT id FROM executions WHERE retry_of = %(id)s AND finished_at IS NULL LIMIT 
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement,
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fired_at, cancelled_at, fire_at IS NULL FROM timer_tasks
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
 WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/')
 
 -- name: family_signals
@@ -362,30 +362,31 @@ WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id <
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at)
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at
+  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at, x.fence, x.worker
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
   %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
   %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
-  %(cancel_requested_at)s::bigint[])
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[])
   AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
-  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at)
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker)
 
 -- name: insert_stored_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
-SELECT x.id, 0, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
-FROM unnest(%(id)s::text[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
-  AS x(id, statement, snapshot, owned, awaiting)
+SELECT x.id, (x.status > 0)::int, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
+  AS x(id, status, statement, snapshot, owned, awaiting)
 
 -- name: insert_stored_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END,
+SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END,
   x.fired_at, x.cancelled_at
-FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fired_at)s::bigint[],
-  %(cancelled_at)s::bigint[], %(held)s::bool[]) AS x(id, n, delay_us, until_at, fired_at, cancelled_at, held)
+FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fire_at)s::bigint[],
+  %(fired_at)s::bigint[], %(cancelled_at)s::bigint[], %(anew)s::bool[]) AS x(id, n, delay_us, until_at, fire_at, fired_at, cancelled_at, anew)
 
 -- name: insert_stored_signals
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
@@ -450,7 +451,7 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,

@@ -18,6 +18,7 @@ from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
+    PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -399,16 +400,19 @@ class PostgresStore(base.Store):
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        stored, context = StoredExecution._fields[:24], ("id", "statement", "snapshot", "owned", "awaiting")
-        self.db.batch("insert_stored", [{name: row[name] for name in stored} for row in rows], now=now)
-        contexts = [{name: row[name] for name in context} for row in rows if row["type"] == WORKFLOW]
-        self.db.batch("insert_stored_contexts", [row | {"snapshot": inline(row["snapshot"])} for row in contexts], now=now)
-        self.rows.insert_blobs({row["id"]: row["snapshot"] for row in contexts})
-        begins = [row for row in rows if row["status"] < TERMINAL and not row["held"]]
-        self.rows.make_ready(
-            [{name: row[name] for name in ("id", "queue", "priority", "attempt")} | dict(kind=row["type"], delay_us=0) for row in begins],
-            now,
-        )
+        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:26]), now=now)
+        workflows = [row for row in rows if row["type"] == WORKFLOW]
+        contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
+        self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
+        told = [
+            dict(id=row["id"], seq=1, fence=0, worker="", from_status=PENDING, to_status=row["status"], cause="retry",
+                 statement=row["statement"], error=row["error"])
+            for row in workflows if row["status"] != PENDING
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=now)
+        begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
         self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
         return Started(family.executions[0].id, created=True)
@@ -542,3 +546,7 @@ def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
     if parked:
         return Committed(claim.id, "parked")
     return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]

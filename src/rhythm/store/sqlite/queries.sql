@@ -223,13 +223,13 @@ SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement,
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fired_at, cancelled_at, fire_at IS NULL FROM timer_tasks
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
 WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')
 
 -- name: family_signals
@@ -238,18 +238,19 @@ WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id |
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at)
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
 VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
         :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
-        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at)
+        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at, :fence, :worker)
 
 -- name: insert_stored_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
-VALUES (:id, 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
+VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
 
 -- name: insert_stored_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :held THEN NULL ELSE coalesce(:until_at, :now + coalesce(:delay_us, 0)) END,
+VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END,
         :fired_at, :cancelled_at)
 
 -- name: insert_stored_signal
@@ -282,7 +283,7 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS N
 
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,

@@ -6,7 +6,6 @@ One connection for each store, used by one thread at a time. Commits are synced 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -173,7 +172,9 @@ class SqliteStore(base.Store):
             return started
 
     def within(self, connection: Any) -> SqliteStore:
-        return _Joined(self.path, self.clock, base.driver_connection(connection))
+        from rhythm.store.sqlite.joined import JoinedStore
+
+        return JoinedStore(self.path, self.clock, base.driver_connection(connection))
 
     def _let_go_of_key(self, new: NewExecution, now: int) -> None:
         """Whoever has the key of the new one is asked to end, and keeps it no longer."""
@@ -544,6 +545,8 @@ class SqliteStore(base.Store):
             if row.type == WORKFLOW:
                 self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
                 self._insert_blob(row.id, row.snapshot)
+            if row.type == WORKFLOW and row.status != PENDING:
+                self._all("insert_history", row.id, 1, 0, "", PENDING, row.status, "retry", row.statement, now, row.error)
             if row.status < TERMINAL and not row.held:
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
@@ -693,41 +696,6 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-class _Joined(SqliteStore):
-    """The store on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
-
-    def __init__(self, path: str, clock: Clock, connection: Any) -> None:
-        if not isinstance(connection, sqlite3.Connection):
-            raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
-        self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
-        file = connection.execute("PRAGMA database_list").fetchone()[2]
-        if path == ":memory:" or not file or not os.path.samefile(file, path):
-            raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
-
-    def close(self) -> None:
-        """It is not ours to close."""
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        if not self._db.in_transaction:
-            if self._db.isolation_level is None:
-                raise ValueError("`connection` commits every statement by itself: begin a transaction first")
-            self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("SAVEPOINT rhythm")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK TO rhythm")
-            raise
-        finally:
-            self._db.execute("RELEASE rhythm")
-
-    def _all(self, name: str, *args: Any) -> list[Any]:
-        cursor = self._db.cursor()
-        cursor.row_factory = None  # whatever rows the owner of the connection likes
-        return cursor.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
 
 
 def _split(status: int, value: str) -> tuple[str | None, str | None]:
