@@ -333,7 +333,7 @@ def test_all_rules_see_one_moment_and_nobody_waits_for_them(stores: Stores) -> N
 
     def judge(evidence: Evidence) -> Iterator[Finding]:
         other.start([NewExecution("late", WORKFLOW, "main", "default", version="1")])
-        assert list(evidence.live(10)) == []
+        assert [live for page in evidence.live(10) for live in page] == []
         return iter(())
 
     assert store.check(0.0, judge) == []
