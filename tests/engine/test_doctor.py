@@ -12,6 +12,7 @@ from rhythm.engine import doctor
 from rhythm.engine.doctor import advice, examine
 from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Store
 from rhythm.store.doctor import RULES, TOLD, Evidence
+from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlfile import statements
 from tests.engine.driver import EPOCH_US, Clock, World
 from tests.support.postgres import TABLES
@@ -344,6 +345,45 @@ def test_message_names_a_status(make_store: MakeStore) -> None:
     world = busy(make_store)
     rows(world.inner, turns("run", 3, "from_status = 0"))
     assert [finding.message for finding in examine(world.inner, 0.0)] == ["turn 3 began as pending, and not as suspended"]
+
+
+# wakes that are left out
+
+ONE, OTHER = 'task("value", { x: 1 })', 'task("value", { x: 2, took: 500 })'
+AWAITS = {
+    "task": f"await {ONE}",
+    "all": f"await all([{ONE}, {ONE}])",
+    "all that fails": f'await all([task("fail"), {OTHER}])',
+    "all, settled": f'await all([{ONE}, task("fail")], {{ settle: true }})',
+    "all, enough": f"await all([{ONE}, {OTHER}], {{ need: 1 }})",
+    "all, one at a time": f"await all([{ONE}, {ONE}], {{ concurrency: 1 }})",
+    "any": f"await any([{ONE}, {OTHER}])",
+    "race": f'await race({{ quick: {ONE}, slow: sleep("1d") }})',
+    "groups": f"await all([all([{ONE}, {ONE}]), any([{ONE}, {OTHER}])])",
+    "completed": f"for (r in completed([{ONE}, {OTHER}])) {{ }}",
+    "sleep": "await sleep(1)",
+    "signal": 'await signal("go")',
+    "signal in time": 'await signal("late", { timeout: 5 })',
+    "event in time": 'await event("late", { timeout: 5 })',
+    "workflow": 'await workflow("kid")',
+    "branch": "await all([branch { return 1 }, branch { return 2 }])",
+    "started before": f"let id = {ONE}\nawait id",
+    "group behind": f'let id = all([{ONE}, {ONE}], {{ concurrency: 1 }})\nawait sleep("1d")',
+}
+
+
+@pytest.mark.parametrize("awaited", AWAITS)
+def test_wake_that_is_left_out_is_found_whatever_is_awaited(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, awaited: str) -> None:
+    world = World(f"workflow main {{ {AWAITS[awaited]} }}\nworkflow kid {{ return 1 }}", make_store=make_store, owner_run=False)
+    world.start()
+    world.signal(1.0, "go", 1)
+    if isinstance(world.inner, PostgresStore):
+        monkeypatch.setattr(world.inner.rows, "wake", lambda ids, now: None)
+    else:
+        monkeypatch.setattr(world.inner, "_wake", lambda id, now: None)
+    while world.clock.seconds < 30 and not examine(world.inner, 0.0):
+        world.round()
+    assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("no_lost_wake", "run")]
 
 
 # health
