@@ -412,6 +412,7 @@ def test_queue_that_nobody_serves_is_told_from_one_whose_workers_are_busy() -> N
     )
     assert "start more of them" in told(queues=(Queue("mail", 3, oldest, 7, 0),))
     assert "2 claims have expired" in told(queues=(Queue("mail", 0, None, 2, 2),))
+    assert "no worker claims any" in advice(healthy(queues=(Queue("mail", 3, oldest, 2, 2),)), EPOCH_US)[0]
 
 
 def test_database_in_bad_health_is_told() -> None:
