@@ -227,7 +227,8 @@ def _of_queues(health: Health) -> Iterator[str]:
         waited_s = (health.now - queue.oldest_at) / 1e6 if queue.oldest_at is not None else 0.0
         if waited_s >= UNCLAIMED_S:
             what = f"queue {queue.name}: {queue.ready:,} ready, the oldest for {show_s(waited_s)}"
-            why = "its workers are busy: start more of them" if queue.claimed else "no worker claims any: is one running that serves it?"
+            busy = queue.claimed > queue.expired
+            why = "its workers are busy: start more of them" if busy else "no worker claims any: is one running that serves it?"
             yield f"{what}; {why}"
         if queue.expired:
             yield f"queue {queue.name}: {queue.expired:,} claims have expired; their workers are gone, and a running worker takes them back"

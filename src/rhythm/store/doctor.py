@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rhythm.record import Record
-from rhythm.store.base import STATUS_NAMES, Child, Finding, Live, Mailed, Timer
+from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
 
 TOLD = 20  # findings of one rule; the others are only counted
 US = 1_000_000
@@ -111,11 +111,11 @@ class Evidence:
         self.ask = ask
 
     def live(self, page: int) -> Iterator[list[Live]]:
-        """The workflows that have not ended."""
+        """The workflows that have not ended, of `page` contexts at a time."""
         after = ""
-        while rows := self.ask("live_workflows", after=after, limit=page):
+        while rows := self.ask("contexts", after=after, limit=page):
             after = rows[-1][0]
-            yield [Live(*row) for row in rows]
+            yield [Live(*row) for row in rows if row[1] is not None and row[1] < TERMINAL]
 
     def children(self, ids: Sequence[str]) -> list[Child]:
         return [Child(*row) for row in self.ask("children_by_id", ids=list(ids))] if ids else []

@@ -105,6 +105,8 @@ class Connection:
                 except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
                     self._forget()
                     raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+                except errors.InsufficientPrivilege as problem:
+                    raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
@@ -123,9 +125,15 @@ class Connection:
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
-            self._open = psycopg.connect(self.url, autocommit=True)
+            self._open = self._connect()
             self.set("search_path", sql.Identifier(self.schema).as_string(self._open))
         return self._open
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(self.url, autocommit=True)
+        except psycopg.ProgrammingError as problem:
+            raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
 
     def _forget(self) -> None:
         """Whatever the server still does with it, nothing is sent on this connection again."""

@@ -227,13 +227,14 @@ UNION ALL
 SELECT b.execution_id, 'turn ' || b.seq || ' was committed ' || ((a.at - b.at) / 1000000) || ' s before turn ' || a.seq
 FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.seq + 1 WHERE b.at < a.at - 1000000
 
--- name: live_workflows
--- What a judge of waits must know of the workflows that have not ended, page by page.
-SELECT e.id, e.status, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, r.id IS NOT NULL,
-  c.seq, c.statement,
-  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
-FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id LEFT JOIN ready r ON r.id = e.id
-WHERE e.id > %(after)s AND e.finished_at IS NULL AND e.type = 0 ORDER BY e.id LIMIT %(limit)s
+-- name: contexts
+-- A page of contexts, with what a judge of waits must know. Those that have ended are read over, not left out: a page is
+-- cut from the primary key alone, whatever the planner thinks of the rest.
+SELECT c.execution_id, CASE WHEN e.type = 0 THEN e.status END, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL,
+  e.timed_out_at IS NOT NULL, r.id IS NOT NULL, c.seq, c.statement, CASE WHEN e.status < 5 THEN
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END, c.owned, c.awaiting
+FROM (SELECT * FROM workflow_execution_context WHERE execution_id > %(after)s ORDER BY execution_id LIMIT %(limit)s) c
+LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.execution_id ORDER BY c.execution_id
 
 -- name: children_by_id
 SELECT id, status, finished_at, type, name FROM executions WHERE id = ANY(%(ids)s::text[])

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -71,21 +71,39 @@ def clock_us() -> int:
     return time.time_ns() // 1000
 
 
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    target = path if path == ":memory:" else f"file:{quote(path)}?mode={mode}"
+    return sqlite3.connect(
+        target, uri=target != path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256
+    )
+
+
+def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
+    db = _connect(path, "rwc" if create else "rw")
+    mode = "journal_mode = WAL" if create else "schema_version"  # to read the version is to find out whether it is a database
+    try:
+        for pragma in (mode, "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
+            db.execute(f"PRAGMA {pragma}").fetchall()
+    except sqlite3.Error:
+        db.close()
+        raise
+    db.create_function("now_us", 0, clock)
+    return db
+
+
 class SqliteStore(base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
     package = PACKAGE
 
-    def __init__(self, path: str, clock: Clock = clock_us) -> None:
+    def __init__(self, path: str, clock: Clock = clock_us, create: bool = True) -> None:
+        """Without `create`, a file must be there, and opening it changes nothing in it."""
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
         self.path, self.clock = path, clock
         self._lock = threading.RLock()
         try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256)
-            self._db.create_function("now_us", 0, clock)
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
-                self._db.execute(f"PRAGMA {pragma}").fetchall()
+            self._db = _opened(path, clock, create)
         except sqlite3.Error as problem:
             raise StoreError(f"cannot open the SQLite database {path}: {problem}") from problem
 
@@ -141,10 +159,13 @@ class SqliteStore(base.Store):
             raise failed(migration, problem) from problem
 
     def schema_version(self) -> int:
-        with self._lock:
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
-                return 0
-            return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+        try:
+            with self._lock:
+                if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+                    return 0
+                return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+        except sqlite3.Error as problem:
+            raise StoreError(f"cannot read the SQLite database {self.path}: {problem}") from problem
 
     # definitions
 
@@ -651,15 +672,15 @@ class SqliteStore(base.Store):
     @contextmanager
     def _snapshot(self) -> Iterator[Ask]:
         """A read transaction. Of a file it has a connection of its own: whoever works with the store need not wait for it."""
-        if self.path == ":memory:":
-            with self._lock:
-                yield from self._reading(self._db)
-        else:
-            db = sqlite3.connect(f"file:{quote(self.path)}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_MS / 1000)
-            try:
-                yield from self._reading(db)
-            finally:
-                db.close()
+        try:
+            if self.path == ":memory:":
+                with self._lock:
+                    yield from self._reading(self._db)
+            else:
+                with closing(_connect(self.path, "ro")) as db:
+                    yield from self._reading(db)
+        except sqlite3.Error as problem:
+            raise StoreError(f"cannot read the SQLite database {self.path}: {problem}") from problem
 
     @staticmethod
     def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
