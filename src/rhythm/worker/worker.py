@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from rhythm.engine.encoding import unpack
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_owned, inputs_of, load_owned, needed
@@ -245,7 +244,7 @@ class Worker:
         held.loaded, held.loaded_at = row, began
         held.program = self.programs(row.name, row.version)
         try:
-            held.snapshot = decode_snapshot(unpack(row.snapshot)) if row.snapshot else Snapshot()
+            held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
             self.observe("broken", held.id, str(problem))
