@@ -265,6 +265,7 @@ class Worker:
                 turn = self._decide(held)
                 if turn is not None:
                     turns[held.id] = turn
+                    self.sizes.turn(held.loaded.name if held.loaded else "", turn)
                 elif held.inputs is not None and not held.running:
                     parks.append(held)
         ends, self.ends = self.ends, []
@@ -348,7 +349,6 @@ class Worker:
         self.sizes.snapshot(loaded.name, held.id, step.size)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
         commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
-        self.sizes.turn(loaded.name, commit)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
