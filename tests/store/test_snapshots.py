@@ -12,6 +12,7 @@ from rhythm.store.base import WORKFLOW, Claim, NewExecution, Store, TurnCommit
 from rhythm.store.blobs import INLINE_BYTES
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
+from rhythm.vm.snapshot import COMPRESSED
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, Stores
 
@@ -122,6 +123,14 @@ def test_workflow_goes_on_from_a_large_snapshot(make_store: MakeStore, owner_run
     text = random.Random(1).randbytes(400_000).hex()  # compressing it does not help much
     world.start(inputs={"parts": 4, "text": text})
     assert json.loads(world.run().result or "null") == [4, True]
+
+
+def test_snapshots_of_a_worker_are_compressed(make_store: MakeStore) -> None:
+    world = World(GROWS, make_store=make_store)
+    world.start(inputs={"parts": 1, "text": "tea " * 1000})
+    assert world.run().status == "completed"
+    snapshot = world.inner.load(["run"])[0].snapshot or b""
+    assert (snapshot[:1], len(snapshot) < 500) == (COMPRESSED, True)
 
 
 def test_state_over_the_limit_fails_the_workflow_clearly(make_store: MakeStore) -> None:

@@ -59,3 +59,13 @@ def test_worker_tells_of_large_snapshots_and_results_once(caplog: pytest.LogCapt
     assert sorted(line.split(" execution")[0] for line in events(caplog)) == [
         "payload.large what=inputs name=value", "payload.large what=result name=value", "snapshot.large what=snapshot name=main",
     ]  # fmt: skip
+
+
+def test_worker_tells_of_the_large_result_of_a_task_while_it_waits_for_others(caplog: pytest.LogCaptureFixture) -> None:
+    world = World('workflow main(ctx, inputs) { await all([task("value", { x: inputs.text }), task("value", { x: 1, took: 0.5 })]) }')
+    world.worker.sizes = Sizes(DEFAULT_LIMITS.replace(payload_warn_bytes=50))
+    world.start(inputs={"text": "x" * 60})
+    while not events(caplog):
+        world.round()
+    assert world.inner.get(["run"])["run"].finished_at is None
+    assert events(caplog)[0].startswith("payload.large what=inputs name=value execution=run ")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rhythm.engine.encoding import unpack
 from rhythm.engine.payload import load
 from rhythm.engine.turns import load_owned, needed, operations, outcome_of
 from rhythm.errors import InvalidProgram
@@ -77,7 +76,7 @@ class Waiting(Record):
 
     @staticmethod
     def of(live: Live) -> Waiting:
-        snapshot = decode_snapshot(unpack(live.snapshot)) if live.snapshot else Snapshot()
+        snapshot = decode_snapshot(live.snapshot) if live.snapshot else Snapshot()
         leaves = {leaf["n"]: leaf for leaf in _leaves(snapshot.awaiting)}
         owned = load_owned(live.owned)
         numbers = tuple(dict.fromkeys((*needed(live.id, snapshot).numbers, *owned)))

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rhythm.engine.encoding import pack, unpack
 from rhythm.engine.payload import dump_trusted
 from rhythm.engine.turns import CANCELLED_ERROR, dump_owned, load_owned
 from rhythm.errors import NotRetryable
@@ -88,7 +87,7 @@ class _Retry:
         snapshot = snapshot.replace(locals=_renamed(snapshot.locals, old.id, id))
         self.executions.append(
             new.replace(
-                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encode_snapshot(snapshot)),
+                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=encode_snapshot(snapshot),
                 statement=snapshot.statement_index, owned=dump_owned(owned.values()), awaiting=dump_trusted(snapshot.awaiting),
             )
         )  # fmt: skip
@@ -97,7 +96,7 @@ class _Retry:
 
     def _snapshot(self, old: StoredExecution) -> Snapshot | None:
         """Where it goes on; None: at its beginning."""
-        snapshot = decode_snapshot(unpack(old.snapshot)) if old.type != TASK and old.snapshot else None
+        snapshot = decode_snapshot(old.snapshot) if old.type != TASK and old.snapshot else None
         if snapshot is None or not snapshot.cancelled:
             return snapshot
         if old.parent_id is None or self._is_branch(old):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rhythm.engine.encoding import pack
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -37,7 +36,7 @@ from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.plans import Plan, items_of, numbers
-from rhythm.vm.snapshot import Snapshot, encode_snapshot
+from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from rhythm.engine.encoding import unpack
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
@@ -246,7 +245,7 @@ class Worker:
         held.loaded, held.loaded_at = row, began
         held.program = self.programs(row.name, row.version)
         try:
-            held.snapshot = decode_snapshot(unpack(row.snapshot)) if row.snapshot else Snapshot()
+            held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
             self.observe("broken", held.id, str(problem))
@@ -267,6 +266,7 @@ class Worker:
                 turn = self._decide(held)
                 if turn is not None:
                     turns[held.id] = turn
+                    self.sizes.turn(held.loaded.name if held.loaded else "", turn)
                 elif held.inputs is not None and not held.running:
                     parks.append(held)
         ends, self.ends = self.ends, []
@@ -360,7 +360,6 @@ class Worker:
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
         starts = [new.replace(attempt=1) if new.child_no in running else new for new in step.commit.starts]  # what runs has begun
         commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
-        self.sizes.turn(loaded.name, commit)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
