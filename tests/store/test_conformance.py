@@ -26,7 +26,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
-from tests.support.stores import Stores, by_hand, ready_rows
+from tests.support.stores import Stores, ready_rows, rows
 
 NOW = 1_800_000_000_000_000
 TTL = 30.0
@@ -718,7 +718,7 @@ def test_lists_show_roots_newest_first_by_name_and_status(store: Store, clock: C
     assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
     assert [e.id for e in store.find(None, None, None, 10)] == ["c", "b", "a"]
     assert [e.id for e in store.find("main", None, None, 1)] == ["c"]
-    assert [e.id for e in store.find(None, None, "c", 10)] == ["b", "a"]
+    assert [e.id for e in store.find(None, None, (NOW + 2_000_000, "c"), 10)] == ["b", "a"]
     assert [e.id for e in store.find(None, "completed", None, 10)] == ["b"]
     assert [e.id for e in store.find(None, "running", None, 10)] == ["c", "a"]
 
@@ -819,4 +819,4 @@ def test_a_lease_is_held_by_one_until_it_expires(store: Store, stores: Stores, c
     assert not other.lease("sweeper", "b", 10.0)
     clock.forward(0.000001)
     assert (other.lease("sweeper", "b", 10.0), store.lease("sweeper", "a", 10.0)) == (True, False)
-    assert by_hand(store, "SELECT holder, fence FROM leases WHERE name = 'sweeper'") == [("b", 2)]
+    assert rows(store, "SELECT holder, fence FROM leases WHERE name = 'sweeper'") == [("b", 2)]

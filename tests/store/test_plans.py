@@ -71,7 +71,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "step",
         dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES, snapshot=[b"", b"", b""], owned=TEXTS,
              awaiting=TEXTS, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS, done_status=ONES,
-             done_value=TEXTS, done_attempt=ONES, done_took_us=ONES),
+             done_value=TEXTS, done_attempt=ONES, done_took_us=ONES, done_options=TEXTS),
         "workflow_execution_context_pkey executions_pkey ready_pkey",
     ),
     (
@@ -129,6 +129,12 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
             ("timers", "timer_tasks"),
         )
     ],
+    ("prune_blobs", dict(ids=IDS), "blobs_pkey"),
+    ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),
+    ("running_retry", dict(id="w0"), "executions_retries"),
+    ("family", dict(id="w0"), "executions_pkey workflow_execution_context_pkey"),
+    ("family_timers", dict(id="w0"), "timer_tasks_pkey"),
+    ("family_signals", dict(id="w0"), "workflow_signals_execution_id_n_key"),
     ("prune_signals", dict(ids=IDS), "workflow_signals_execution_id_n_key"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
     ("history", dict(id="w0"), "history_pkey"),
@@ -217,7 +223,8 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
     "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
-    "existing_execution": "executions_key", "old_roots": "executions_ended",
+    "existing_execution": "executions_key", "keyed": "executions_key", "running_retry": "executions_retries",
+    "old_roots": "executions_ended",
 }  # fmt: skip
 MAY_SCAN = r"SCAN (\w+ VIRTUAL TABLE|json_each|fences|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
 READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`

@@ -14,7 +14,7 @@ from rhythm.store.base import Store
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.services import Health, Services, ServiceSettings
 from tests.engine.driver import World
-from tests.support.stores import MakeStore, by_hand, ready_rows, sqlite_in_memory
+from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
 
 SLEEP = 'workflow main() {\n  await sleep("1h")\n  return 1\n}\n'
 NO_TIMERS = ServiceSettings(timer_poll_s=1e6, sweep_every_s=300.0)
@@ -41,16 +41,16 @@ def services(world: World, settings: ServiceSettings = NO_TIMERS, programs: Prog
 
 
 def lose_wake(world: World, what: str) -> None:
-    """Ends what the workflow awaits, without a trace in `ready`: the bug that must not be."""
-    world.clock.seconds += 1
+    """Lets what the workflow awaits happen, and takes away the wake that came with it: the bug that must not be."""
     if what == "signal":
         world.signal(0, "go", 7)
         world.inner.signal(world.signals.pop()[1], 10)
-    elif what == "timer":
-        by_hand(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()}")
     else:
-        by_hand(world.inner, f"UPDATE executions SET status = 5, result = '7', finished_at = {world.clock.us()} WHERE id = 'run.1'")
-    by_hand(world.inner, "DELETE FROM ready")
+        world.clock.seconds += 3600
+        world.inner.fire_timers(10)
+    while what == "child" and world.inner.get(["run.1"])["run.1"].finished_at is None:
+        world.worker.step()
+    rows(world.inner, "DELETE FROM ready")
 
 
 AWAITS = {
@@ -80,7 +80,7 @@ def test_a_lost_wake_is_found_and_told(make_store: MakeStore, what: str) -> None
 )  # fmt: skip
 def test_a_timer_whose_row_was_deleted_counts_as_fired(make_store: MakeStore, awaited: str) -> None:
     world = parked(f"workflow main() {{\n  {awaited}\n  return 7\n}}\n", make_store)
-    by_hand(world.inner, "DELETE FROM timer_tasks")
+    rows(world.inner, "DELETE FROM timer_tasks")
     assert services(world).run()[0]
     assert len(world.bugs) == 1
     world.bugs.clear()
@@ -115,7 +115,7 @@ def test_a_paused_workflow_is_left_alone(make_store: MakeStore) -> None:
 
 def test_the_sweep_gets_through_all_of_them_batch_by_batch(make_store: MakeStore) -> None:
     world = parked(AWAITS["timer"], make_store, 7)
-    by_hand(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()} WHERE execution_id IN ('run0002', 'run0006')")
+    rows(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()} WHERE execution_id IN ('run0002', 'run0006')")
     sweep = services(world, NO_TIMERS.replace(sweep_batch=3))
     waits = []
     for _ in range(3):
@@ -130,7 +130,7 @@ def test_one_process_at_a_time_sweeps_and_another_takes_over(make_store: MakeSto
     first, second = services(world), services(world)
     first.run()
     second.run()
-    by_hand(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()}")
+    rows(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()}")
     world.clock.seconds += 301
     second.run()
     assert world.bugs == []
@@ -202,7 +202,7 @@ def test_timers_fire_at_their_time_and_earlier_ones_of_this_process_are_noticed(
     world.clock.seconds = 3599.5
     found.run(busy=False)
     assert found.wait_s("timers") == 0.5
-    by_hand(world.inner, f"UPDATE timer_tasks SET fire_at = {world.clock.us() + 100_000}")
+    rows(world.inner, f"UPDATE timer_tasks SET fire_at = {world.clock.us() + 100_000}")
     world.clock.seconds += 0.1
     assert found.run(busy=False)[0] is False
     assert found.run(busy=True)[0]

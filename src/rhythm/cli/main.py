@@ -21,6 +21,7 @@ COMMANDS = {
     "graph": "draw what a workflow does, step by step",
     "listing": "show the program a workflow compiles to",
     "migrate": "bring a database to the schema that this version needs",
+    "doctor": "check that a database keeps all the rules, and say what to do",
 }
 
 HELP = """Durable workflows without replay.

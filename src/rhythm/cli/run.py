@@ -20,11 +20,12 @@ from rhythm.cli.files import read_source
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
+from rhythm.engine.payload import dump, parse
+from rhythm.errors import InvalidPayload
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.source import Diagnostic, Source, nearest, render
-from rhythm.vm.values import json_problem
 from rhythm.worker.execution import Execution
 from rhythm.worker.handlers import default_tasks
 from rhythm.worker.inprocess import Finder, InProcessRun
@@ -110,15 +111,19 @@ def _inputs(args: Arguments) -> Any:
     if args.inputs is not None:
         if args.input:
             raise UsageError("give the inputs with --inputs or with -i, not with both")
-        return _json(read_source(args.inputs[1:]) if args.inputs.startswith("@") else args.inputs, "--inputs")
+        return _json(read_source(args.inputs[1:]) if args.inputs.startswith("@") else args.inputs, "--inputs", "inputs")
     inputs: dict[str, Any] = {}
     for text in args.input:
         key, equals, value = text.partition("=")
         if not equals or not key.rstrip(":"):
             raise UsageError(f"-i {text}: write KEY=TEXT, or KEY:=JSON")
         name = key.rstrip(":")
-        inputs[name] = _json(value, f"-i {text}", f"for the text write -i {name}={value}") if key.endswith(":") else value
-    return _storable(inputs, "-i")
+        inputs[name] = _json(value, f"-i {text}", name, f"for the text write -i {name}={value}") if key.endswith(":") else value
+    try:
+        dump(inputs, "inputs")
+    except InvalidPayload as problem:
+        raise UsageError(f"-i: {problem}") from None
+    return inputs
 
 
 def _texts_that_look_like_json(given: list[str]) -> str:
@@ -134,25 +139,20 @@ def _signal(text: str) -> tuple[str, Any]:
     name, equals, payload = text.partition("=")
     if not name:
         raise UsageError(f"--signal {text}: write NAME=JSON")
-    return name, _json(payload, f"--signal {text}", f"for the text write --signal '{name}=\"{payload}\"'") if equals else None
+    return name, _json(payload, f"--signal {text}", name, f"for the text write --signal '{name}=\"{payload}\"'") if equals else None
 
 
-def _json(text: str, what: str, instead: str = "") -> Any:
+def _json(text: str, option: str, what: str, instead: str = "") -> Any:
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as problem:
+        return parse(text, what)
+    except InvalidPayload as problem:
+        if "is not JSON" not in str(problem):
+            raise UsageError(f"{option[:80]}: {problem}") from None
         if "'" in text:
             instead = "JSON has double quotes"
         elif not instead and os.path.exists(text):
             instead = f"to read that file write --inputs @{text}"
-        raise UsageError(f"{what} is not JSON: {problem}" + (f"; {instead}" if instead else "")) from None
-    return _storable(value, what)
-
-
-def _storable(value: Any, what: str) -> Any:
-    if problem := json_problem(value):
-        raise UsageError(f"{what}: {problem}")
-    return value
+        raise UsageError(f"{option[:80]}: {problem}" + (f"; {instead}" if instead else "")) from None
 
 
 def _error(ended: Execution) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from rhythm.engine.retry import backoff_of
 from rhythm.lang.source import nearest
 from rhythm.vm.commands import StartTask
 from rhythm.worker.clock import Action, Clock
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, task_error
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
@@ -82,7 +83,9 @@ class Attempts:
                 self.running -= 1
                 self._finished(job, task, ended, self.clock.now() - began)
 
-        cancel = self._handlers.start(task, job.command.inputs, lambda ended: self.inbox.put(lambda: finish(ended)))
+        cancel = self._handlers.start(
+            task, job.command.inputs, Current("", task.name, job.attempt), lambda ended: self.inbox.put(lambda: finish(ended))
+        )
 
         def give_up(because: Ended) -> None:
             cancel()

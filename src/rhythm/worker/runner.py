@@ -62,7 +62,7 @@ class CheckpointingRunner:
             raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
         id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
         queue = program.options.get("queue", self.settings.queues[0])
-        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "the inputs"), program.version, timeout_s=program.options.get("timeout"))
+        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "inputs"), program.version, timeout_s=program.options.get("timeout"))
         return self.store.start([new])[0].id
 
     def run(self, name: str, inputs: Any = None, id: str | None = None) -> Any:

@@ -20,6 +20,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
 
 
@@ -37,7 +38,7 @@ class Known(Record):
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
     others = (turn.starts, turn.timers, turn.consumed, turn.cancels, turn.releases, turn.signals)
-    return turn.end == "own" and turn.attributes is None and not any(others)
+    return turn.end == "own" and turn.attributes is None and not any(others) and not is_large(turn.snapshot)
 
 
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
@@ -45,7 +46,7 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
     done = [fields(done) | {"id": turn.id} for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us"):
+    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options"):
         columns[f"done_{name}"] = [row[name] for row in done]
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
@@ -124,10 +125,15 @@ class Flush:
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
         held = [turn for turn in self.turns if self._holds(turn) and self.known[turn.id].status < TERMINAL]
-        names = ("id", "seq", "fence", "statement", "snapshot", "owned", "awaiting")
-        rows = [{name: getattr(turn, name) for name in names} for turn in sorted(held, key=lambda turn: turn.id)]
-        won = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
-        return [turn for turn in held if turn.id in won]
+        names = ("id", "seq", "fence", "statement", "owned", "awaiting")
+        rows = [
+            {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
+            for turn in sorted(held, key=lambda turn: turn.id)
+        ]
+        accepted = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
+        won = [turn for turn in held if turn.id in accepted]
+        self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
+        return won
 
     def _write_children(self, won: Sequence[TurnCommit]) -> None:
         done = [

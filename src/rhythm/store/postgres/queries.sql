@@ -2,6 +2,9 @@
 -- A guard is never worded like the condition of a partial index (`status < 5`, not `finished_at IS NULL`): the planner would go through
 -- all of that index instead of the few keys it is given.
 
+-- name: now
+SELECT now_us()
+
 -- name: register_definitions
 INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
 SELECT x.name, x.version, x.language, x.source, x.program, x.file, now_us(),
@@ -38,10 +41,16 @@ FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t, unnest(%(id)s::te
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
-SELECT DISTINCT ON (x.ord) x.ord - 1, e.id
+SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name
 FROM unnest(%(id)s::text[], %(name)s::text[], %(key)s::text[]) WITH ORDINALITY AS x(id, name, key, ord)
-CROSS JOIN LATERAL (SELECT id FROM executions WHERE id = x.id UNION ALL SELECT id FROM executions WHERE name = x.name AND key = x.key) e
+CROSS JOIN LATERAL (SELECT id, name FROM executions WHERE id = x.id UNION ALL SELECT id, name FROM executions WHERE name = x.name AND key = x.key) e
 ORDER BY x.ord, e.id = x.id DESC
+
+-- name: keyed
+SELECT e.id FROM unnest(%(name)s::text[], %(key)s::text[]) AS x(name, key) JOIN executions e ON e.name = x.name AND e.key = x.key
+
+-- name: let_go_of_keys
+UPDATE executions SET key = NULL WHERE id = ANY(%(ids)s::text[])
 
 -- name: insert_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -143,8 +152,10 @@ UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: load
+-- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -179,7 +190,9 @@ WITH won AS (
     %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
     AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting)
   WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence AND EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id AND e.status < 5)
-  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement),
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot),
+replaced AS (
+  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
   FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
@@ -187,11 +200,11 @@ done AS (
   INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                           options, attributes, inputs, result, error, created_at, started_at, finished_at)
   SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, won.fence, won.worker,
-    '{}', '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
+    d.options, '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
     now_us() - d.took_us, now_us() - d.took_us, now_us()
   FROM unnest(%(done_id)s::text[], %(done_n)s::bigint[], %(done_name)s::text[], %(done_queue)s::text[], %(done_inputs)s::text[],
-    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[])
-    AS d(id, n, name, queue, inputs, status, value, attempt, took_us)
+    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[], %(done_options)s::text[])
+    AS d(id, n, name, queue, inputs, status, value, attempt, took_us, options)
   JOIN won ON won.id = d.id JOIN executions e ON e.id = d.id),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
@@ -200,12 +213,19 @@ told AS (
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
--- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
-UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
-  snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
-FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
-  %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
-WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id
+-- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence. A new snapshot ends the blob of the last.
+WITH won AS (
+  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
+    awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
+  FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
+    %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id, x.snapshot),
+replaced AS (
+  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL)))
+SELECT won.id FROM won
+
+-- name: insert_blobs
+INSERT INTO blobs (execution_id, data) SELECT x.id, x.data FROM unnest(%(id)s::text[], %(data)s::bytea[]) AS x(id, data)
 
 -- name: wakes_of
 SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
@@ -249,11 +269,11 @@ WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                         options, attributes, inputs, result, error, created_at, started_at, finished_at)
 SELECT x.parent_id || '.' || x.n, 1, x.name, '', x.queue, 0, x.status, x.parent_id, x.n, x.root_id, x.attempt, x.attempt, x.fence, x.worker,
-  '{}', '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
+  x.options, '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
   %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
 FROM unnest(%(parent_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(queue)s::text[], %(status)s::smallint[], %(root_id)s::text[],
-  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[])
-  AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us)
+  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[],
+  %(options)s::text[]) AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us, options)
 
 -- name: insert_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
@@ -342,6 +362,61 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND du
 UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s
 WHERE id = %(id)s AND status < 5 RETURNING id
 
+-- name: lock_execution
+-- Of two retries of one execution the second finds the first.
+SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
+
+-- name: running_retry
+SELECT id FROM executions WHERE retry_of = %(id)s AND finished_at IS NULL LIMIT 1
+
+-- name: family
+SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
+  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
+
+-- name: family_timers
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/')
+
+-- name: family_signals
+SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
+WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/') ORDER BY execution_id, n
+
+-- name: insert_stored
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
+SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
+  x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
+  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at, x.fence, x.worker
+FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
+  %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
+  %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
+  %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[])
+  AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker)
+
+-- name: insert_stored_contexts
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+SELECT x.id, (x.status > 0)::int, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
+  AS x(id, status, statement, snapshot, owned, awaiting)
+
+-- name: insert_stored_timers
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
+SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END,
+  x.fired_at, x.cancelled_at
+FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fire_at)s::bigint[],
+  %(fired_at)s::bigint[], %(cancelled_at)s::bigint[], %(anew)s::bool[]) AS x(id, n, delay_us, until_at, fire_at, fired_at, cancelled_at, anew)
+
+-- name: insert_stored_signals
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
+SELECT * FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(payload)s::text[], %(received_at)s::bigint[])
+
 -- name: due_timers
 SELECT execution_id, n FROM timer_tasks
 WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= %(now)s ORDER BY fire_at LIMIT %(limit)s
@@ -427,9 +502,13 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 DELETE FROM workflow_signals t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
+-- name: prune_blobs
+DELETE FROM blobs t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,

@@ -1,17 +1,19 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
-Locks are taken in one order: all ready rows in one sorted pass, then contexts, then executions, then timers and signals. Rows of
-`ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
+Locks are taken in one order: all ready rows in one sorted pass, then contexts and their blobs, then executions, then timers and
+signals. Rows of `ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the
+two is run again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
 from rhythm.store.base import COMPLETED, WORKFLOW, NewExecution
+from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connection import AgainError, Connection
 
 US = 1_000_000
@@ -95,8 +97,13 @@ class Rows:
         rows = self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)
         created, now = {row[0] for row in rows}, rows[0][1] if rows else 0
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
-        self.db.batch("insert_contexts", [dict(id=id, snapshot=snapshot) for id, snapshot in contexts.items()], now=now)
+        self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
+        self.insert_blobs(contexts)
         return created, now
+
+    def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
+        """The large ones of these snapshots, by execution; what was there before is gone."""
+        self.db.batch("insert_blobs", [dict(id=id, data=snapshot) for id, snapshot in snapshots.items() if is_large(snapshot)])
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         self.db.batch("insert_ready", rows, now=now)
@@ -110,9 +117,10 @@ class Rows:
         return {row[0] for row in ended}
 
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
+        """The timers of those who fail are kept, cancelled, for a retry."""
         self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
-        if ends:
-            self.db.do("delete_timers", ids=[end.id for end in ends])
+        if completed := [end.id for end in ends if end.status == COMPLETED]:
+            self.db.do("delete_timers", ids=completed)
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:

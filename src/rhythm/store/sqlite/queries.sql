@@ -30,7 +30,13 @@ VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
-SELECT id FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+
+-- name: keyed
+SELECT id FROM executions WHERE name = ? AND key = ?
+
+-- name: let_go_of_key
+UPDATE executions SET key = NULL WHERE id = ?
 
 -- name: insert_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -84,7 +90,8 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
@@ -113,9 +120,15 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 
 -- name: advance_context
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
-UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = :owned, awaiting = :awaiting,
+UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+
+-- name: delete_blob
+DELETE FROM blobs WHERE execution_id = ?
+
+-- name: insert_blob
+INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 
 -- name: ready_of
 SELECT fence, wakes FROM ready WHERE id = ?
@@ -146,7 +159,7 @@ WHERE id = :id AND status < 5 RETURNING parent_id, type
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                         options, attributes, inputs, result, error, created_at, started_at, finished_at)
 VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
-        '{}', '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
+        :options, '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
@@ -209,6 +222,45 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 -- name: set_pause
 UPDATE executions SET paused_at = :paused_at, paused_reason = :reason, paused_by = :by WHERE id = :id AND status < 5
 
+-- name: running_retry
+SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
+
+-- name: family
+SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
+  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
+
+-- name: family_timers
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')
+
+-- name: family_signals
+SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
+WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/') ORDER BY execution_id, n
+
+-- name: insert_stored
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
+VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
+        :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
+        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at, :fence, :worker)
+
+-- name: insert_stored_context
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
+
+-- name: insert_stored_timer
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
+VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END,
+        :fired_at, :cancelled_at)
+
+-- name: insert_stored_signal
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at) VALUES (:id, :execution_id, :n, :name, :payload, :received_at)
+
 -- name: due_timers
 SELECT execution_id, n FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
 
@@ -236,7 +288,7 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1
 
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,

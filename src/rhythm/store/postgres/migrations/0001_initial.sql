@@ -65,6 +65,10 @@ CREATE TABLE workflow_execution_context (
 ) WITH (fillfactor = 50);
 ALTER TABLE workflow_execution_context ALTER COLUMN snapshot SET STORAGE EXTERNAL;
 
+-- Large snapshots, compressed before they come here; the context refers to its own with the byte `@`.
+CREATE TABLE blobs (execution_id text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
+ALTER TABLE blobs ALTER COLUMN data SET STORAGE EXTERNAL;
+
 CREATE TABLE history (
   execution_id text COLLATE "C" NOT NULL, seq bigint NOT NULL, fence bigint NOT NULL, worker text NOT NULL,
   from_status smallint NOT NULL, to_status smallint NOT NULL, cause text NOT NULL, statement integer NOT NULL,

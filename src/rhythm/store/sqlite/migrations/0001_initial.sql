@@ -58,6 +58,9 @@ CREATE TABLE workflow_execution_context (
   statement INTEGER NOT NULL, snapshot BLOB, owned TEXT NOT NULL, awaiting TEXT NOT NULL, updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- Large snapshots; the context refers to its own with the byte `@`.
+CREATE TABLE blobs (execution_id TEXT PRIMARY KEY NOT NULL, data BLOB NOT NULL);
+
 CREATE TABLE history (
   execution_id TEXT NOT NULL, seq INTEGER NOT NULL, fence INTEGER NOT NULL, worker TEXT NOT NULL,
   from_status INTEGER NOT NULL, to_status INTEGER NOT NULL, cause TEXT NOT NULL, statement INTEGER NOT NULL,
