@@ -17,6 +17,7 @@ from rhythm.record import Record
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
+    EVENT,
     FAILED,
     SUSPENDED,
     TASK,
@@ -26,9 +27,11 @@ from rhythm.store.base import (
     Loaded,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
     NewTimer,
+    NewWait,
     TurnCommit,
 )
 from rhythm.vm import commands as c
@@ -80,8 +83,10 @@ def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
     if row.status == CANCELLED:
         return Outcome("cancelled", None, ended_at)
     if row.type is None:
-        return _timer_outcome(operation, ended_at)
+        return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
     value = load(row.value)
+    if row.type == EVENT:
+        return _event_outcome(row, value, ended_at)
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
     if row.type == WORKFLOW:
@@ -90,11 +95,11 @@ def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
     return Outcome("failed", value, ended_at)
 
 
-def _timer_outcome(operation: str, ended_at: float) -> Outcome:
-    """A timer is a sleep, or the deadline of a wait."""
-    if operation == "event":
-        return Outcome("failed", {"code": "Timeout", "message": "no event came in time", "data": None}, ended_at)
-    return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
+def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
+    if row.status == COMPLETED:
+        event = {"id": value["id"], "type": row.name, "data": value["data"], "at": moment(value["at"])}
+        return Outcome("completed", event, ended_at)
+    return Outcome("failed", {"code": "Timeout", "message": f"no event `{row.name}` came in time", "data": None}, ended_at)
 
 
 def _operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
@@ -182,10 +187,13 @@ class _Rows:
         self.starts: list[NewExecution] = []
         self.refused: list[Done] = []
         self.timers: list[NewTimer] = []
+        self.waits: list[NewWait] = []
         self.consumed: list[str] = []
         self.cancels: list[tuple[int, int]] = []
         self.releases: list[tuple[int, int]] = []
         self.signals: list[NewSignal] = []
+        self.events: list[NewEvent] = []
+        self.later_us = 0  # counts up with every child that is started after an event of this turn: events from before are not for it
         self.attributes: dict[str, Any] = {}
 
     def add(self, command: c.Command) -> None:
@@ -200,7 +208,9 @@ class _Rows:
             case c.StartTimer(n, delay_s, until, held):
                 at = None if until is None else int(parse_time(until).timestamp() * 1e6)
                 self.timers.append(NewTimer(n, delay_s, at, held))
-            case c.WaitEvent(n, timeout_s=timeout_s, held=held) | c.RequestApproval(n, timeout_s=timeout_s, held=held):
+            case c.WaitEvent(n, type, where, timeout_s, held):
+                self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
+            case c.RequestApproval(n, timeout_s=timeout_s, held=held):
                 if timeout_s is not None:
                     self.timers.append(NewTimer(n, timeout_s, None, held))
             case c.Release(first, last):
@@ -212,6 +222,9 @@ class _Rows:
             case c.Send(to, name, payload):
                 id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.signals)}"  # a turn computed twice sends the same signal
                 self.signals.append(NewSignal(id, to, name, dump_trusted(payload)))
+            case c.Publish(type, data):
+                id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.events)}"
+                self.events.append(NewEvent(id, type, dump_trusted(data), self.later_us))
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
 
@@ -226,11 +239,13 @@ class _Rows:
     def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
         queue = options.get("queue") or program.options.get("queue") or self.loaded.queue
         timeout_s = options.get("timeout_s") or (None if snapshot else program.options.get("timeout"))
+        if self.events and self.events[-1].later_us == self.later_us:
+            self.later_us += 1
         self.starts.append(
             NewExecution(
                 child_id(self.loaded.id, n), WORKFLOW, program.name, queue, inputs, program.version,
                 options.get("priority", self.loaded.priority), self.loaded.id, n, self.loaded.root_id,
-                timeout_s=timeout_s, snapshot=snapshot, held=held,
+                timeout_s=timeout_s, snapshot=snapshot, held=held, later_us=self.later_us,
             )
         )  # fmt: skip
 
@@ -257,10 +272,12 @@ class _Rows:
             done=(*done, *self.refused),
             starts=(*queued, *self.starts),
             timers=tuple(self.timers),
+            waits=tuple(self.waits),
             consumed=tuple(self.consumed),
             cancels=tuple(self.cancels),
             releases=tuple(self.releases),
             signals=tuple(self.signals),
+            events=tuple(self.events),
             attributes=dump_trusted(self.attributes) if self.attributes else None,
         )
 
