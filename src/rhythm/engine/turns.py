@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
+from rhythm.errors import UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -44,7 +45,7 @@ from rhythm.vm.snapshot import Snapshot, encode_snapshot
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
 
-Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named
+Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named. May raise UnknownWorkflow
 
 
 # from rows to the interpreter's inputs
@@ -73,7 +74,7 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
         },
         outcomes={outcome.n: outcome_of(loaded.id, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
-        cancel=loaded.cancel_requested,
+        cancel=loaded.ending,
     )  # fmt: skip
 
 
@@ -90,8 +91,10 @@ def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
     if row.type == WORKFLOW:
-        message = f"`{row.name}` failed: {value['message']}"
-        value = {"code": "ChildFailed", "message": message, "data": {"id": child_id(parent_id, row.n), "error": value}}
+        id = child_id(parent_id, row.n)
+        late = value["code"] == "Timeout" and value["data"] == {"execution": id}
+        message = value["message"] if late else f"`{row.name}` failed: {value['message']}"
+        value = {"code": "Timeout" if late else "ChildFailed", "message": message, "data": {"id": id, "error": value}}
     return Outcome("failed", value, ended_at)
 
 
@@ -109,6 +112,11 @@ def _operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
             yield from _operations(item)
     elif plan is not None:
         yield plan["n"], plan["op"]
+
+
+def _timeout(loaded: Loaded) -> dict[str, Any]:
+    """The error of an execution whose time was over; its data lets its parent tell this from an error of its own making."""
+    return {"code": "Timeout", "message": f"`{loaded.name}` took longer than it may", "data": {"execution": loaded.id}}
 
 
 def moment(us: int) -> str:
@@ -131,9 +139,11 @@ class Planner:
     """Turns the interpreter's answers into commits for the workflows of one worker."""
 
     def __init__(
-        self, worker: str, programs: Programs, runs_here: Callable[[c.StartTask], bool], attempts: Callable[[c.StartTask], int]
-    ) -> None:
-        self.worker, self.programs, self.runs_here, self.attempts = worker, programs, runs_here, attempts
+        self, worker: str, programs: Programs, runs_here: Callable[[c.StartTask], bool], attempts: Callable[[c.StartTask], int],
+        queue: str | None = None,
+    ) -> None:  # fmt: skip
+        """`queue`: where everything goes, whatever a workflow says."""
+        self.worker, self.programs, self.runs_here, self.attempts, self.queue = worker, programs, runs_here, attempts, queue
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
              owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
@@ -150,8 +160,9 @@ class Planner:
                 rows.on(base, done).replace(end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before
             )
         if isinstance(turn, Failed):
-            status, cause = (CANCELLED, "cancelled") if turn.cancelled else (FAILED, "failed")
-            error = {**turn.error, "at": list(program.position(turn.at))}
+            late = turn.cancelled and loaded.timed_out and not loaded.cancel_requested
+            status, cause = (CANCELLED, "cancelled") if turn.cancelled and not late else (FAILED, "failed")
+            error = {**(_timeout(loaded) if late else turn.error), "at": list(program.position(turn.at))}
             return Step(rows.on(base, done).replace(end="finish", status=status, value=dump_trusted(error), cause=cause), before)
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
@@ -172,7 +183,8 @@ class Planner:
         """The row of a task that goes to the queue."""
         options = {name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")}
         return NewExecution(
-            child_id(loaded.id, command.n), TASK, command.name, command.options.get("queue", loaded.queue), dump_trusted(command.inputs),
+            child_id(loaded.id, command.n), TASK, command.name, self.queue or command.options.get("queue", loaded.queue),
+            dump_trusted(command.inputs),
             priority=command.options.get("priority", loaded.priority), parent_id=loaded.id, child_no=command.n, root_id=loaded.root_id,
             max_attempts=self.attempts(command), attempt=attempt, options=dump_trusted(options), delay_s=delay_s, held=command.held,
         )  # fmt: skip
@@ -229,15 +241,19 @@ class _Rows:
                 self.attributes[name] = value
 
     def _workflow(self, command: c.StartWorkflow) -> None:
-        program = self.planner.programs(command.name, command.options.get("version"))
+        message = f"there is no workflow `{command.name}`"
+        try:
+            program = self.planner.programs(command.name, command.options.get("version"))
+        except UnknownWorkflow as advice:
+            program, message = None, str(advice)
         if program is None:
-            error = {"code": "ChildFailed", "message": f"there is no workflow `{command.name}`", "data": None}
+            error = {"code": "ChildFailed", "message": message, "data": None}
             self.refused.append(Done(command.n, command.name, self.loaded.queue, "null", FAILED, dump_trusted(error), 0, 0))
         else:
             self._child(command.n, program, dump_trusted(command.inputs), command.options, command.held)
 
     def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
-        queue = options.get("queue") or program.options.get("queue") or self.loaded.queue
+        queue = self.planner.queue or options.get("queue") or program.options.get("queue") or self.loaded.queue
         timeout_s = options.get("timeout_s") or (None if snapshot else program.options.get("timeout"))
         if self.events and self.events[-1].later_us == self.later_us:
             self.later_us += 1

@@ -109,6 +109,11 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
 
+    @property
+    def ending(self) -> bool:
+        """Whether it is to clean up and end: it was cancelled, or its time is over."""
+        return self.cancel_requested or self.timed_out
+
 
 class LoadedTask(Record):
     """A claimed task, read after the claim."""
@@ -433,6 +438,10 @@ class Store(ABC):
 
     @abstractmethod
     def children(self, id: str) -> list[Execution]: ...
+
+    @abstractmethod
+    def waits(self, id: str) -> list[NewWait]:
+        """The events that an execution waits for."""
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...

@@ -287,6 +287,9 @@ SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ANY(%(
 SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
 
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
+
 -- name: taken_events
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
 

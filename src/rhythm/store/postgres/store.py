@@ -33,6 +33,7 @@ from rhythm.store.base import (
     NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
     Started,
     TaskEnd,
     Transition,
@@ -395,6 +396,10 @@ class PostgresStore(base.Store):
 
     def _select(self, where: bytes, **values: Any) -> list[Execution]:
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
+
+    @alone
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(*row) for row in self.db.all("waits", id=id)]
 
     @alone
     def history(self, id: str) -> list[Transition]:

@@ -181,6 +181,9 @@ SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ? AND 
 SELECT execution_id, n, type, wanted, since FROM event_waits
 WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
 
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
+
 -- name: taken_events
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
 

@@ -40,6 +40,7 @@ from rhythm.store.base import (
     NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
     Started,
     TaskEnd,
     Transition,
@@ -606,6 +607,9 @@ class SqliteStore(base.Store):
     def _select(self, where: str, *args: Any) -> list[Any]:
         with self._lock:
             return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
+
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
 
     def history(self, id: str) -> list[Transition]:
         return [
