@@ -30,7 +30,7 @@ from rhythm.store.base import Store
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.vm.values import json_problem
 from rhythm.worker.handlers import default_tasks
-from rhythm.worker.runner import InProcessRunner, Run
+from rhythm.worker.runner import Clock, InProcessRunner, Run
 
 OPTIONS = (
     FILE,
@@ -89,9 +89,9 @@ def _execute(args: Arguments) -> tuple[InProcessRunner, Run]:
         load_app(args.app)
     programs = compile_file(args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json")
     program = choose(programs, args.file, args.workflow)
-    runner = InProcessRunner(_store, _finder(programs, args.file), default_tasks, _why_missing, None, args.fast_forward)
-    if not args.quiet:
-        runner.worker.observe = Trace(sys.stderr, runner.clock.seconds)
+    clock = Clock(args.fast_forward)
+    trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
+    runner = InProcessRunner(_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace)
     try:
         return runner, runner.run(program.name, inputs, signals)
     except InvalidPayload as problem:

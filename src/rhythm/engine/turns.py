@@ -91,11 +91,17 @@ def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
     if row.type == WORKFLOW:
-        id = child_id(parent_id, row.n)
-        late = value["code"] == "Timeout" and value["data"] == {"execution": id}
-        message = value["message"] if late else f"`{row.name}` failed: {value['message']}"
-        value = {"code": "Timeout" if late else "ChildFailed", "message": message, "data": {"id": id, "error": value}}
+        value = _child_error(child_id(parent_id, row.n), row.name, value)
     return Outcome("failed", value, ended_at)
+
+
+def _child_error(id: str, name: str, error: dict[str, Any]) -> dict[str, Any]:
+    """The error of a child workflow as its parent sees it; without the place in the child's text, which is of no use to it."""
+    error.pop("at", None)
+    data = {"id": id, "error": error}
+    if error["code"] == "Timeout" and error["data"] == {"execution": id}:
+        return {"code": "Timeout", "message": error["message"], "data": data}
+    return {"code": "ChildFailed", "message": f"`{name}` failed: {error['message']}", "data": data}
 
 
 def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
@@ -167,6 +173,7 @@ class Planner:
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
+        again = again or any(first <= n <= last for n in _awaited(turn.snapshot) for first, last in rows.cancels)
         again = again or (not mail_read and any(op == "signal" for _, op in _operations(turn.snapshot.awaiting)))
         commit = rows.on(base, done).replace(
             end="own" if own or again else "park",
@@ -277,7 +284,7 @@ class _Rows:
         alone = plan is not None and (
             plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
         )
-        awaited = list(numbers(plan)) if alone and plan is not None else []
+        awaited = list(dict.fromkeys(numbers(plan))) if alone and plan is not None else []  # an id may be in a group twice
         if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(n in self.tasks and self.planner.runs_here(self.tasks[n]) for n in awaited):
             return {}
         return {n: self.tasks.pop(n) for n in awaited}

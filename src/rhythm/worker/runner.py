@@ -68,10 +68,11 @@ class CheckpointingRunner(Runner):
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings | None = None,
         observe: Observer | None = None, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        super().__init__(store, tasks, settings or WorkerSettings(), observe, time.monotonic, clock_us)
+        super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), time.monotonic, clock_us)
+        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us)
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
         from rhythm.ir.codec import dump_program
@@ -145,16 +146,16 @@ class Run(Record):
 class InProcessRunner(Runner):
     """Runs workflows on a store that nobody else has, to the end of everything that they started.
 
-    `find`: a program by its name, or `UnknownWorkflow` with advice. `make_store`: an empty store on our clock.
+    `find`: a program by its name, or `UnknownWorkflow` with advice. `make_store`: an empty store on the clock.
     """
 
     def __init__(
         self, make_store: Callable[[Callable[[], int]], Store], find: Callable[[str], Program], tasks: Mapping[str, Task[..., Any]],
-        why_missing: Callable[[str], str], observe: Observer | None = None, fast_forward: bool = False,
+        why_missing: Callable[[str], str], clock: Clock, observe: Observer | None = None,
     ) -> None:  # fmt: skip
-        self.clock, self.find = Clock(fast_forward), find
+        self.clock, self.find = clock, find
         settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, missing_task_grace_s=0.0)
-        super().__init__(make_store(self.clock.us), tasks, settings, observe, self.clock.seconds, self.clock.us)
+        super().__init__(make_store(clock.us), tasks, settings, observe, clock.seconds, clock.us)
         self.worker.why_missing = why_missing
 
     def program(self, name: str, version: str | None) -> Program | None:
@@ -195,9 +196,13 @@ class InProcessRunner(Runner):
         if self.worker.step() or fired:
             return True
         if self.worker.bodies.running:
-            self.worker.step(LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0))
+            self._wait_for_handlers(due)
         elif not self.store.sweep(BATCH):
             if due is None:
                 return False
             self.clock.wait_until(due)
         return True
+
+    def _wait_for_handlers(self, due: int | None) -> None:
+        """Until one ends, or something is due, or for a moment."""
+        self.worker.step(LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0))
