@@ -129,6 +129,9 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
             ("timers", "timer_tasks"),
         )
     ],
+    ("due_waits", dict(now=1, limit=10), "waits_due"),
+    ("open_waits", dict(types=["paid"]), "waits_open"),
+    ("events_after", dict(type=["paid"], at=[1], n=[1], limit=10), "events_of_type"),
     ("prune_blobs", dict(ids=IDS), "blobs_pkey"),
     ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),
     ("running_retry", dict(id="w0"), "executions_retries"),
@@ -224,7 +227,8 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
     "existing_execution": "executions_key", "keyed": "executions_key", "running_retry": "executions_retries",
-    "old_roots": "executions_ended",
+    "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
+    "events_after": "events_of_type",
 }  # fmt: skip
 MAY_SCAN = r"SCAN (\w+ VIRTUAL TABLE|json_each|fences|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
 READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`

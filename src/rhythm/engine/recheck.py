@@ -24,9 +24,9 @@ def could_go_on(loaded: Loaded, program: Program, snapshot: Snapshot, outcomes: 
 
 
 def timers_of(plan: Plan | None) -> Iterator[int]:
-    """The numbers of what is awaited and may be a timer. One that was started earlier and is awaited by its id is just a child."""
+    """The numbers of the timers that are awaited. One that was started earlier and is awaited by its id could be anything."""
     if plan is not None and ("items" in plan or "first" in plan):
         for item in items_of(plan):
             yield from timers_of(item)
-    elif plan is not None and (plan["op"] in ("sleep", "child") or (plan["op"] == "signal" and plan.get("timeout", 0) > 0)):
+    elif plan is not None and (plan["op"] == "sleep" or (plan["op"] == "signal" and plan.get("timeout", 0) > 0)):
         yield plan["n"]

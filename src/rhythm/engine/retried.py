@@ -29,7 +29,7 @@ from rhythm.store.base import (
 )
 from rhythm.vm.machine import STARTED
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
-from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
 ROWLESS = ("signal", "settled")  # operations for which nothing need be stored
 ELSEWHERE = ("event", "approval")  # operations whose waits are not copied
@@ -87,7 +87,7 @@ class _Retry:
         snapshot = snapshot.replace(locals=_renamed(snapshot.locals, old.id, id))
         self.executions.append(
             new.replace(
-                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=encode_snapshot(snapshot),
+                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encode_snapshot(snapshot)),
                 statement=snapshot.statement_index, owned=dump_owned(owned.values()), awaiting=dump_trusted(snapshot.awaiting),
             )
         )  # fmt: skip

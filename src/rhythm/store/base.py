@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rhythm.store.doctor import Judge
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
+EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 
@@ -70,6 +71,7 @@ class NewExecution(Record):
     snapshot: bytes | None = None  # where a branch begins
     held: bool = False  # make the rows, but let nobody run it before a release
     retry_of: str | None = None
+    later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it
 
 
 class Started(Record):
@@ -137,6 +139,11 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
 
+    @property
+    def ending(self) -> bool:
+        """Whether it is to clean up and end: it was cancelled, or its time is over."""
+        return self.cancel_requested or self.timed_out
+
 
 class LoadedTask(Record):
     """A claimed task, read after the claim."""
@@ -164,14 +171,14 @@ class Needed(Record):
 
 
 class ChildOutcome(Record):
-    """How a child or timer has ended."""
+    """How a child, a timer or a wait for an event has ended."""
 
     n: int
     status: int
-    value: str  # result or error, JSON
+    value: str  # result or error, JSON; of an event `{id, data, at}`
     ended_at: int
-    type: int | None  # of the execution; None for a timer
-    name: str
+    type: int | None  # of the execution, or EVENT; None for a timer
+    name: str  # of the execution, or the event's type
 
 
 class Mail(Record):
@@ -197,6 +204,25 @@ class NewSignal(Record):
     execution_id: str
     name: str
     payload: str
+
+
+class NewWait(Record):
+    """A wait for the first event of a type, published since its execution started, whose data has these values at these paths."""
+
+    n: int
+    type: str
+    wanted: str  # JSON: paths and values
+    timeout_s: float | None = None
+    held: bool = False
+
+
+class NewEvent(Record):
+    """An event to publish. The id is the publisher's: the same one twice is one event."""
+
+    id: str
+    type: str
+    data: str  # JSON
+    later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
 
 
 class Done(Record):
@@ -235,10 +261,12 @@ class TurnCommit(Record):
     done: tuple[Done, ...] = ()
     starts: tuple[NewExecution, ...] = ()
     timers: tuple[NewTimer, ...] = ()
+    waits: tuple[NewWait, ...] = ()
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
     releases: tuple[tuple[int, int], ...] = ()
     signals: tuple[NewSignal, ...] = ()
+    events: tuple[NewEvent, ...] = ()
     attributes: str | None = None
     promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
     claim_ttl_s: float = 0.0
@@ -577,6 +605,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def publish(self, event: NewEvent) -> str:
+        """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
+
+    @abstractmethod
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
 
@@ -619,7 +651,7 @@ class Store(ABC):
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them; how many.
+        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
 
         Those stay of which a child still goes on, or from which an execution was made that has not ended.
         """
@@ -635,6 +667,10 @@ class Store(ABC):
 
     @abstractmethod
     def children(self, id: str) -> list[Execution]: ...
+
+    @abstractmethod
+    def waits(self, id: str) -> list[NewWait]:
+        """The events that an execution waits for."""
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...

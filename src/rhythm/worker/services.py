@@ -163,12 +163,12 @@ class Services:
 
     def __init__(
         self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int],
-        programs: Programs | None = None, observe: Observer = lambda what, id, detail: None, holder: str | None = None,
+        programs: Programs | None = None, observe: Observer | None = None, holder: str | None = None,
     ) -> None:  # fmt: skip
-        self.store, self.now, self.observe, self.holder = store, now, observe, holder or secrets.token_hex(6)
+        self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
         self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings)]
         if programs is not None:
-            self.services.append(Sweeper(store, settings, programs, observe))
+            self.services.append(Sweeper(store, settings, programs, self.observe))
         if settings.retention_s is not None:
             self.services.append(Pruner(store, settings, settings.retention_s))
         self.health = {service.name: Health() for service in self.services}
@@ -208,3 +208,6 @@ class Services:
         self._next[service.name] = now + min(0.1 * 2 ** min(before.failures, 10), LONGEST_REST_S)
         self.observe("service failed", service.name, str(problem))
         return False
+
+
+def _say_nothing(what: str, id: str, detail: str) -> None: ...

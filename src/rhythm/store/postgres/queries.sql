@@ -32,12 +32,14 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, t.now, t.now + x.timeout_us
-FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t, unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
+  x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, t.now + x.timeout_us
+FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
+  unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
-  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[])
+  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
+  %(later_us)s::bigint[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, ord) ORDER BY x.ord
+  held, key, options, attributes, inputs, timeout_us, later_us, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -176,6 +178,12 @@ FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
 UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+UNION ALL
+SELECT w.execution_id, w.n, w.status,
+  CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || to_json(e.id)::text || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+  w.ended_at, 2, w.type
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
+LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
 
 -- name: mail
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
@@ -280,6 +288,69 @@ INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
 SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(held)s::bool[])
   AS x(id, n, delay_us, until_at, held)
+
+-- name: lock_types
+-- Before all other locks, in one order.
+INSERT INTO event_types (type, n) SELECT x.type, x.count FROM unnest(%(type)s::text[], %(count)s::bigint[]) AS x(type, count) ORDER BY x.type
+ON CONFLICT (type) DO UPDATE SET n = event_types.n + excluded.n RETURNING type, n
+
+-- name: held_types
+SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
+
+-- name: insert_waits
+INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
+SELECT x.id, x.n, x.type, x.wanted, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(timeout_us)s::bigint[], %(held)s::bool[])
+  AS x(id, n, type, wanted, timeout_us, held) JOIN executions e ON e.id = x.id
+
+-- name: cancel_waits
+UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
+
+-- name: release_waits
+UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
+
+-- name: delete_waits
+DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: insert_events
+INSERT INTO events (id, type, n, data, published_at)
+SELECT x.id, x.type, x.n, x.data, x.published_at
+FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[]) AS x(id, type, n, data, published_at)
+ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at
+
+-- name: open_waits
+SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ANY(%(types)s::text[]) AND ended_at IS NULL AND NOT held
+
+-- name: waits_of
+SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
+
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
+
+-- name: taken_events
+SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
+
+-- name: events_after
+SELECT e.id, e.type, e.n, e.data, e.published_at FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
+CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
+
+-- name: end_waits
+UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(event_id)s::text[]) AS x(id, n, event_id)
+WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.n
+
+-- name: due_waits
+SELECT execution_id, n FROM event_waits
+WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
+
+-- name: delete_events
+DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
+  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
@@ -438,6 +509,7 @@ UPDATE executions SET timed_out_at = %(now)s, held = false WHERE id = ANY(%(ids)
 -- name: next_due
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 
@@ -504,6 +576,10 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 
 -- name: prune_blobs
 DELETE FROM blobs t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_waits
+DELETE FROM event_waits t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
 -- name: execution

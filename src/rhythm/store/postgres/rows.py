@@ -1,6 +1,6 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
-Locks are taken in one order: all ready rows in one sorted pass, then contexts and their blobs, then executions, then timers and
+Locks are taken in one order: types of events, all ready rows in one sorted pass, contexts and their blobs, executions, timers and
 signals. Rows of `ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the
 two is run again.
 """
@@ -95,7 +95,8 @@ class Rows:
     def insert(self, executions: Sequence[NewExecution], now: int | None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
         rows = self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)
-        created, now = {row[0] for row in rows}, rows[0][1] if rows else 0
+        created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
+        now = rows[0][1] - later[rows[0][0]] if rows else 0
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
         self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
         self.insert_blobs(contexts)
@@ -121,6 +122,8 @@ class Rows:
         self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
         if completed := [end.id for end in ends if end.status == COMPLETED]:
             self.db.do("delete_timers", ids=completed)
+        if ends:
+            self.db.do("delete_waits", ids=[end.id for end in ends])
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:
@@ -134,17 +137,19 @@ class Rows:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
+        self.db.batch("cancel_waits", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
         if workflows:
             self.db.do("free_delayed", ids=workflows)
             self.wake(workflows, now)
 
-    def release(self, ranges: Sequence[Range], now: int) -> None:
-        """Lets children begin that were held back."""
+    def release(self, ranges: Sequence[Range], now: int) -> list[tuple[str, int]]:
+        """Lets children begin that were held back; the waits for events that are open from now on."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows)
         self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
+        return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
 
 def _columns(new: NewExecution) -> dict[str, Any]:
@@ -152,7 +157,7 @@ def _columns(new: NewExecution) -> dict[str, Any]:
         id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
         child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
         held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
-        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
     )  # fmt: skip
 
 

@@ -37,8 +37,10 @@ from rhythm.store.base import (
     LoadedTask,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
     Queue,
     Started,
     StoredExecution,
@@ -51,13 +53,14 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine
 from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
+from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs")
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -374,6 +377,14 @@ class PostgresStore(base.Store):
         return "sent"
 
     @transaction
+    def publish(self, event: NewEvent) -> str:
+        exchange = Exchange(self.rows, [event])
+        self.rows.lock(exchange.waiting())
+        if not exchange.publish([event], self.db.now()):
+            raise UndoneError("duplicate")
+        return "published"
+
+    @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         return self._cancel(ids)
 
@@ -438,21 +449,25 @@ class PostgresStore(base.Store):
     @transaction
     def _fire_due(self, limit: int, now: int) -> tuple[int, int | None]:
         timers = self.db.all("due_timers", now=now, limit=limit)
+        waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
-        count = self._fire(timers, delayed, late, now) if timers or delayed or late else 0
+        count = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else 0
         return count, self.db.all("next_due")[0][0]
 
-    def _fire(self, timers: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
-        self.rows.lock([*(row[0] for row in timers), *delayed, *(row[0] for row in late), *(row[2] for row in late)])
-        self.rows.wake([*(row[0] for row in timers), *(id for id, type, _ in late if type == WORKFLOW)], now)
+    def _fire(self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
+        waiting = [row[0] for row in (*timers, *waits)]
+        self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
+        self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
         freed = self.db.all("free_due", ids=delayed, now=now)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
             self.db.do("time_out", ids=[row[0] for row in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
-        return len(fired) + len(freed) + len(late)
+        given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
+        ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
+        return len(fired) + len(ended) + len(freed) + len(late)
 
     def sweep(self, limit: int) -> list[str]:
         found = self._all("cancelled_tasks", limit=limit)
@@ -485,14 +500,15 @@ class PostgresStore(base.Store):
         return bool(self.db.all("lease", name=name, holder=holder, ttl_us=int(ttl_s * US)))
 
     def prune(self, older_than_s: float, limit: int) -> int:
-        roots = [row[0] for row in self._all("old_roots", age_us=int(older_than_s * US), limit=limit)]
-        if roots:
-            self._prune(roots)
+        age_us = int(older_than_s * US)
+        roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
+        self._prune(roots, age_us, limit)
         return len(roots)
 
     @transaction
-    def _prune(self, roots: Sequence[str]) -> None:
-        for table in PRUNED:
+    def _prune(self, roots: Sequence[str], age_us: int, limit: int) -> None:
+        self.db.do("delete_events", before=self.db.now() - age_us, limit=limit)
+        for table in PRUNED if roots else ():
             self.db.do(f"prune_{table}", ids=roots)
 
     # reading
@@ -520,6 +536,10 @@ class PostgresStore(base.Store):
 
     def _select(self, where: bytes, **values: Any) -> list[Execution]:
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
+
+    @alone
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(*row) for row in self.db.all("waits", id=id)]
 
     @alone
     def history(self, id: str) -> list[Transition]:

@@ -26,7 +26,7 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now, :now + :timeout_us)
+        :held, :key, :options, :attributes, :inputs, :now + :later_us, :now + :timeout_us)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -109,10 +109,16 @@ SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND st
 SELECT e.parent_id, e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
--- name: ended_timers
+-- name: ended_waits
 SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
-FROM json_each(?) w CROSS JOIN timer_tasks t ON t.execution_id = json_extract(w.value, '$[0]') AND t.n = json_extract(w.value, '$[1]')
+FROM json_each(:numbers) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+UNION ALL
+SELECT w.execution_id, w.n, w.status,
+  CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || json_quote(e.id) || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+  w.ended_at, 2, w.type
+FROM json_each(:numbers) x CROSS JOIN event_waits w ON w.execution_id = json_extract(x.value, '$[0]') AND w.n = json_extract(x.value, '$[1]')
+LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
 
 -- name: mail
 SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
@@ -163,6 +169,52 @@ VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, 
 
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
+
+-- name: insert_wait
+INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
+SELECT :id, :n, :type, :wanted, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
+
+-- name: cancel_waits
+UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
+
+-- name: release_waits
+UPDATE event_waits SET held = 0, deadline_at = :now + timeout_us
+WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING n
+
+-- name: delete_waits
+DELETE FROM event_waits WHERE execution_id = ?
+
+-- name: next_event
+INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
+
+-- name: insert_event
+INSERT INTO events (id, type, n, data, published_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+
+-- name: open_waits
+SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ? AND ended_at IS NULL AND held = 0
+
+-- name: waits_of
+SELECT execution_id, n, type, wanted, since FROM event_waits
+WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
+
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
+
+-- name: taken_events
+SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
+
+-- name: events_after
+SELECT id, type, n, data, published_at FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
+
+-- name: end_wait
+UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
+
+-- name: due_waits
+SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
+
+-- name: delete_events
+DELETE FROM events WHERE id IN (
+  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT ?)
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ?
@@ -279,6 +331,7 @@ UPDATE executions SET timed_out_at = ?, held = 0 WHERE id = ? AND status < 5
 -- name: next_due
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 

@@ -42,8 +42,10 @@ from rhythm.store.base import (
     LoadedTask,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
     Queue,
     Started,
     StoredExecution,
@@ -55,6 +57,7 @@ from rhythm.store.base import (
 )  # fmt: skip
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
+from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
@@ -208,7 +211,7 @@ class SqliteStore(base.Store):
             id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
             child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
             held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
         )  # fmt: skip
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
@@ -304,8 +307,8 @@ class SqliteStore(base.Store):
         decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
         numbers = [(need.id, n) for need in decided for n in need.numbers]
         children = self._all("ended_children", json.dumps([child_id(id, n) for id, n in numbers]))
-        timers = self._all("ended_timers", json.dumps(numbers))
-        for id, *row in (*children, *timers):
+        waits = self._all("ended_waits", {"numbers": json.dumps(numbers)})
+        for id, *row in (*children, *waits):
             found[id].append(ChildOutcome(*row))
         return found
 
@@ -337,6 +340,8 @@ class SqliteStore(base.Store):
         self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
         self._write_children(turn, row[6], now)
+        for event in turn.events:
+            self._publish(event, now)
         for id in turn.consumed:
             if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
@@ -393,10 +398,27 @@ class SqliteStore(base.Store):
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
             self._all("insert_timer", turn.id, timer.n, delay_us, timer.until, fire_at)
+        opened = [wait.n for wait in turn.waits if not wait.held]
+        for wait in turn.waits:
+            timeout_us = None if wait.timeout_s is None else int(wait.timeout_s * US)
+            self._all(
+                "insert_wait",
+                {
+                    "id": turn.id,
+                    "n": wait.n,
+                    "type": wait.type,
+                    "wanted": wait.wanted,
+                    "timeout_us": timeout_us,
+                    "held": int(wait.held),
+                    "now": now,
+                },
+            )
         for first, last in turn.cancels:
             self._flag(turn.id, first, last, now)
         for first, last in turn.releases:
-            self._release(turn.id, first, last, now)
+            opened += self._release(turn.id, first, last, now)
+        if opened:
+            self._look(turn.id, opened, now)
 
     def _promote(self, turn: TurnCommit, now: int) -> dict[int, int]:
         """Tasks that are running already get their rows, claimed from the beginning, with fences of their own."""
@@ -413,21 +435,25 @@ class SqliteStore(base.Store):
     def _flag(self, id: str, first: int, last: int, now: int) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         self._all("cancel_timers", now, id, first, last)
+        self._all("cancel_waits", now, id, first, last)
         for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
             if type == WORKFLOW:
                 self._all("free_delayed", child)
                 self._wake(child, now)
 
-    def _release(self, id: str, first: int, last: int, now: int) -> None:
+    def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
+        """Lets children begin that were held back; the waits for events that are open from now on."""
         self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
         for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last}):
             self._make_ready(child, type, queue, priority, attempt, now)
+        return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
         if status == COMPLETED:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
+        self._all("delete_waits", id)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0) -> bool:
@@ -513,6 +539,38 @@ class SqliteStore(base.Store):
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
 
+    def publish(self, event: NewEvent) -> str:
+        with self._transaction():
+            return "published" if self._publish(event, self.clock()) else "duplicate"
+
+    def _publish(self, event: NewEvent, now: int) -> bool:
+        """To everyone whose wait is open; whoever waits later looks for it."""
+        new = Event(event.id, event.type, self._one("next_event", event.type)[0], event.data, now + event.later_us)
+        if not self._count("insert_event", *new.astuple()):
+            return False
+        self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type)], [new]), now)
+        return True
+
+    def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
+        """What waits for events from now on may find one that is there already."""
+        waits = [Wait(*row) for row in self._all("waits_of", id, json.dumps(list(numbers)))]
+        seen = set(self._all("taken_events", id)) if waits else set()
+        for type in dict.fromkeys(wait.type for wait in waits):
+            open_ = [wait for wait in waits if wait.type == type]
+            after = (min(wait.since for wait in open_), 0)
+            while open_ and (events := [Event(*row) for row in self._all("events_after", type, *after, PAGE)]):
+                found = matches(open_, events, seen)
+                self._end_waits(found, now)
+                seen |= {(id, match.event.id) for match in found}
+                open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
+                after = (events[-1].published_at, events[-1].n)
+
+    def _end_waits(self, found: Sequence[Match], now: int) -> None:
+        for match in found:
+            wait = match.wait
+            self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
+            self._wake(wait.execution_id, now)
+
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
@@ -587,13 +645,17 @@ class SqliteStore(base.Store):
             for id, n in timers:
                 self._all("fire_timer", now, id, n)
                 self._wake(id, now)
+            waits = self._all("due_waits", now, limit)
+            for id, n in waits:
+                self._count("end_wait", {"id": id, "n": n, "status": FAILED, "event_id": None, "now": now})
+                self._wake(id, now)
             delayed = self._all("due_ready", now, limit)
             for (id,) in delayed:
                 self._all("free_delayed", id)
             late = self._all("due_timeouts", now, limit)
             for id, type in late:
                 self._time_out(id, type, now)
-            return len(timers) + len(delayed) + len(late), self._one("next_due")[0]
+            return len(timers) + len(waits) + len(delayed) + len(late), self._one("next_due")[0]
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
@@ -634,11 +696,14 @@ class SqliteStore(base.Store):
 
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
-            roots = self._all("old_roots", int(older_than_s * US), limit)
+            age_us = int(older_than_s * US)
+            self._all("delete_events", self.clock() - age_us, limit)
+            roots = self._all("old_roots", age_us, limit)
             for (root,) in roots:
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
-                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"), ("ready", "id"),
+                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
+                    ("event_waits", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
                     self._db.execute(
                         f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
@@ -669,6 +734,9 @@ class SqliteStore(base.Store):
     def _select(self, where: str, *args: Any) -> list[Any]:
         with self._lock:
             return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
+
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
 
     def history(self, id: str) -> list[Transition]:
         return [
