@@ -472,6 +472,10 @@ class PostgresStore(base.Store):
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
 
     @alone
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self.db.all("due", id=id))
+
+    @alone
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)

@@ -604,6 +604,9 @@ class SqliteStore(base.Store):
         with self._lock:
             return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
 
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self._all("due", {"id": id}))
+
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
