@@ -27,6 +27,7 @@ OUTPUT = Option(
     default="table",
 )
 CONNECT_S = 10  # the longest wait for a PostgreSQL server to answer, unless the URL or PGCONNECT_TIMEOUT says another
+RECENT = 100  # executions among which an id that nobody has may be meant
 ALIKE = 0.85  # ids of the same hour are alike in their first half
 
 
@@ -127,6 +128,6 @@ def find(app: Rhythm, id: str) -> ExecutionView:
     try:
         return app.get(id)
     except UnknownExecution:
-        near = nearest(id, [execution.id for execution in app.list(limit=1000)], ALIKE)
+        near = nearest(id, [execution.id for execution in app.list(limit=RECENT)], ALIKE)
     what = f"did you mean {near}?" if near else "`rhythm list` shows those that there are"
     raise UnknownExecution(f"there is no execution {id!r}; {what}")

@@ -1,6 +1,8 @@
 """Shows what has happened in an execution and everything below it, in the order of time, as `rhythm run` does while it runs.
 
-rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
+… marks a line at which the workflow had to wait, → a task that starts, ✓ one that is done, ↻ one that is tried again.
+
+  rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
 """
 
 from __future__ import annotations

@@ -66,6 +66,18 @@ def read_json(text: str, what: str, instead: str = "") -> Any:
     return _storable(value, what)
 
 
+def read_duration(text: str | None, option: str) -> float | None:
+    """A length of time in seconds; a number alone is seconds."""
+    from rhythm.durations import duration_s
+
+    if text is None:
+        return None
+    try:
+        return duration_s(float(text) if text.replace(".", "", 1).isdecimal() else text)
+    except ValueError as problem:
+        raise UsageError(f"{option}: {problem}") from None
+
+
 def _storable(value: Any, what: str) -> Any:
     from rhythm.vm.values import json_problem
 

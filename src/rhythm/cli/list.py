@@ -1,6 +1,8 @@
-"""Lists the executions that were started on a database, newest first; children are shown by `rhythm show` and `rhythm trace`.
+"""Lists the executions that were started on a database, newest first.
 
-rhythm list --workflow order --status failed
+What they have started themselves is shown by `rhythm trace`.
+
+  rhythm list --workflow order --status failed
 """
 
 from __future__ import annotations

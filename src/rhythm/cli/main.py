@@ -77,9 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if not isinstance(problem, RhythmError):
             raise
-        refused = isinstance(problem, FlowError)  # its message is a page of its own, with lines and carets
-        print(f"rhythm: {problem if refused else ' '.join(str(problem).split())}", file=sys.stderr)
-        return 2 if refused else 1
+        if isinstance(problem, FlowError) and problem.diagnostics:
+            print(f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered", file=sys.stderr)
+        else:
+            print(f"rhythm: {' '.join(str(problem).split())}", file=sys.stderr)
+        return 2 if isinstance(problem, FlowError) else 1
 
 
 def _run(name: str, args: list[str]) -> int:

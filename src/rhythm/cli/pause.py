@@ -1,6 +1,8 @@
-"""Holds an execution where it is: tasks that are running end, nothing new begins. `rhythm resume` lets it go on.
+"""Holds an execution where it is: tasks that are running end, nothing new begins.
 
-rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is down'
+`rhythm resume` lets it go on.
+
+  rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is down'
 """
 
 from __future__ import annotations

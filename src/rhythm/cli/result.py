@@ -8,6 +8,7 @@ Exit code 0: it completed; 1: it failed or was cancelled, standard error says wh
 from __future__ import annotations
 
 from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID
 
@@ -16,10 +17,11 @@ OPTIONS = (ID, TIMEOUT, DATABASE)
 
 
 def run(args: Arguments) -> int:
+    timeout_s = read_duration(args.timeout, "--timeout")
     with application(args) as app:
         from rhythm.cli.hints import nobody_serves
         from rhythm.cli.waiting import finish, wait
 
         find(app, args.id)
-        ended = wait(app, args.id, args.timeout, lambda execution: nobody_serves(app, execution))
+        ended = wait(app, args.id, timeout_s, lambda execution: nobody_serves(app, execution))
         return ended if isinstance(ended, int) else finish(app, ended)

@@ -1,6 +1,8 @@
 """Lets a paused execution go on where it was held.
 
-rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte
+What has happened meanwhile, such as signals and timers, it finds then.
+
+  rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Shows everything about one execution: how it is, what it waits for, and if it failed, the line where it did.
 
-rhythm show 06fe1sz2n5qg7v0k4m8c3x9yte
+`rhythm trace` tells how it came to that.
+
+  rhythm show 06fe1sz2n5qg7v0k4m8c3x9yte
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.connect import DATABASE, new_application, read_settings
-from rhythm.cli.inputs import INPUT, INPUTS, read_inputs, read_pairs
+from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.result import TIMEOUT
 
@@ -34,7 +34,7 @@ OPTIONS = (
     Option("--queue", "the queue; else the workflow says it, else it is default", value="QUEUE"),
     Option("--priority", "higher goes first", value="N", default="0"),
     Option("--delay", "start it after that long, such as 5m", value="DURATION"),
-    Option("--attribute", "something to find it by later; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
+    Option("--attribute", "something to know it by, shown with it; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
     Option("--wait", "wait for its end, and print the result"),
     TIMEOUT.replace(help="with --wait: how long, such as 90s or 1h; without it there is no limit"),
     Option("--app", "with --wait: a Python file or module with tasks; this process works on the queue", value="FILE"),
@@ -58,6 +58,9 @@ def _fit_together(args: Arguments) -> None:
     for option in ("app", "timeout"):
         if getattr(args, option) and not args.wait:
             raise UsageError(f"--{option} goes with --wait")
+    read_duration(args.timeout, "--timeout")  # before anything is started
+    if args.on_conflict == "replace" and args.key is None:
+        raise UsageError("--on-conflict replace goes with --key: it is the key that the new execution takes over")
     if not args.wait and ":memory:" in read_settings(args).database_url:
         raise UsageError("a database in memory ends with this command: give --wait and --app, or another --database")
 
@@ -67,7 +70,7 @@ def _start(app: Rhythm, args: Arguments) -> Handle:
     name = _registered(app, args)
     handle = app.start_workflow(
         name, inputs, id=args.id, idempotency_key=args.key, on_conflict=args.on_conflict, queue=args.queue,
-        priority=_whole(args.priority), delay=args.delay, attributes=attributes,
+        priority=_whole(args.priority), delay=read_duration(args.delay, "--delay"), attributes=attributes,
     )  # fmt: skip
     _say(handle.get(), handle.created)
     return handle
@@ -141,7 +144,7 @@ def _follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
         return missing_tasks(app, execution) if args.app else nobody_serves(app, execution)
 
     with _working(app, handle, bool(args.app)) as alive:
-        ended = wait(app, handle.id, args.timeout, hint, alive)
+        ended = wait(app, handle.id, read_duration(args.timeout, "--timeout"), hint, alive)
     if isinstance(ended, int):
         return ended
     if args.output == "json":
@@ -157,6 +160,7 @@ def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
         yield lambda: None
         return
     queues = dict.fromkeys((*app.settings.queues, handle.get().queue))
+    _log_plainly()
     worker = app.worker(queues=queues)
 
     def alive() -> None:
@@ -165,6 +169,19 @@ def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
 
     with worker, _tasks_print_elsewhere():
         yield alive
+
+
+def _log_plainly() -> None:
+    """What the worker logs, a line each, without the stack of an exception: that one ends the command with its message."""
+    import logging
+
+    class Line(logging.Formatter):
+        def formatException(self, ei: Any) -> str:
+            return ""
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(Line("rhythm: %(message)s"))
+    logging.getLogger("rhythm").handlers = [handler]
 
 
 @contextmanager

@@ -29,13 +29,13 @@ class Progress:
         self.began, self.live, self.said = now(), out.isatty(), ""
 
     def __call__(self, execution: ExecutionView) -> None:
-        waits = waits_for(execution.awaiting)
-        how = execution.status + (f", waits for {waits}" if waits else "")
+        waits = waits_for(execution.awaiting) if execution.status != "paused" else ""
+        how = f"{execution.name} waits for {waits}" if waits else f"{execution.name} is {execution.status}"
         if self.live:
-            line = cut(f"{length(self.now() - self.began):>7}  {execution.name} is {how}", (width_of(self.out) or 80) - 1)
+            line = cut(f"{length(self.now() - self.began):>7}  {how}", (width_of(self.out) or 80) - 1)
             print(f"\r\x1b[K{paint(line, execution.status, self.out)}", end="", file=self.out, flush=True)
         elif how != self.said:
-            print(f"{execution.name} is {how}", file=self.out, flush=True)
+            print(how, file=self.out, flush=True)
         self.said = how
 
     def note(self, text: str) -> None:
@@ -47,7 +47,7 @@ class Progress:
             print("\r\x1b[K", end="", file=self.out, flush=True)
 
 
-def wait(app: Rhythm, id: str, timeout: str | None, hint: Hint, alive: Callable[[], object] = lambda: None) -> ExecutionView | int:
+def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callable[[], object] = lambda: None) -> ExecutionView | int:
     """The execution when it has ended, or the exit code of the command that did not want to wait longer.
 
     `hint` is asked when nothing has changed for a while; `alive` may raise what makes waiting pointless.

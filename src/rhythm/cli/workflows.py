@@ -1,7 +1,9 @@
 """Lists the workflows that are registered, each in the version on which new executions start; or tells about one of them.
 
-rhythm workflows
-rhythm workflows order
+They are registered by `rhythm start FILE.flow`, by applications and by workers. An execution stays on the version it began with.
+
+  rhythm workflows
+  rhythm workflows order
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm, WorkflowView
 
 OPTIONS = (Option("NAME", "one workflow, with its newest executions by status", optional=True), OUTPUT, DATABASE)
-NEWEST = 1000  # executions that are counted
+NEWEST = 100  # executions that are counted
 
 
 def run(args: Arguments) -> int:
