@@ -44,7 +44,7 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
     print_fields(list(_fields(app, execution, datetime.now(UTC))))
     if execution.error is not None:
         print(f"\n{show_failure(app, execution)}")
-    if execution.status in ("failed", "cancelled") and execution.parent_id is None:
+    if execution.status == "failed" and execution.parent_id is None:
         print(f"\n`rhythm retry {execution.id}` goes on from there")
 
 
