@@ -210,17 +210,21 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("resume mine", 1, "mine is not paused: it is pending"),
         ("cancel nobody", 1, "there is no execution 'nobody'"),
         ("cancel", 2, "IDS is missing"),
+        ("pause a-task", 2, "a-task is a task, and this is for workflows"),
+        ("resume a-task", 2, "a-task is a task, and this is for workflows"),
+        ("signal a-task go", 2, "a-task is a task, and this is for workflows"),
         ("show mime", 1, "there is no execution 'mime'"),
         ("show mine more", 2, "`more` is one argument too many"),
     ],
 )  # fmt: skip
 def test_mistake_is_one_line_that_says_what_to_do(rhythm: Command, app: Rhythm, command: str, code: int, message: str) -> None:
     app.start_workflow("order", id="mine")
+    app.queue_task("charge", {"order": "A"}, id="a-task")
     ran = rhythm(command)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("rhythm: ")
     assert message in ran.err
-    assert len(app.list()) == 1
+    assert len(app.list()) == 2
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\udcffb"])
@@ -559,8 +563,8 @@ def test_process_with_tasks_does_the_work_itself(shell: Shell) -> None:
     shell.write("hello.flow", 'workflow hello(inputs) {\n  return await task("greet", { name: inputs.name })\n}\n')
     ran = shell.rhythm("start", "hello.flow", "-i", "name=Ada", "--queue", "mine", "--app", "tasks.py", "--wait", "--timeout", "1m")
     assert (ran.returncode, ran.stdout) == (0, '"Hello, Ada!"\n')
-    assert "printed by a task\n" in ran.stderr
-    assert "printed by a program\n" in ran.stderr
+    assert "printed by a task" in ran.stderr
+    assert "printed by a program" in ran.stderr
     shell.write("typo.flow", 'workflow typo(inputs) {\n  return await task("gret", { name: "x" })\n}\n')
     ran = shell.rhythm("start", "typo.flow", "--app", "tasks.py", "--wait", "--timeout", "5s")
     assert ran.returncode == 3

@@ -52,6 +52,6 @@ class Patience:
 def _over(execution: ExecutionView, limit_s: float) -> str:
     hint = {
         "pending": f"; does a worker serve the queue {execution.queue!r}?",
-        "paused": "; it is paused, `resume` lets it go on",
+        "paused": "; `resume` lets it go on",
     }.get(execution.status, "")
     return f"{execution.id} (`{execution.name}`) had not ended after {show_duration(limit_s)}: it is {execution.status}{hint}"

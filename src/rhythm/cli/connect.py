@@ -120,6 +120,15 @@ def _must_be_text(args: Arguments) -> None:
                 raise UsageError(f"{name.replace('_', '-')}: {text!r:.80} is not a text that can be stored")
 
 
+def find_workflow(app: Rhythm, id: str) -> ExecutionView:
+    """The execution, for what only a workflow can be told."""
+    execution = find(app, id)
+    if execution.type == "task":
+        of = f"; {execution.parent_id} is its workflow" if execution.parent_id else ""
+        raise UsageError(f"{id} is a task, and this is for workflows{of}")
+    return execution
+
+
 def find(app: Rhythm, id: str) -> ExecutionView:
     """The execution; `UnknownExecution` that says which one may have been meant."""
     from rhythm.errors import UnknownExecution

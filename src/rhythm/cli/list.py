@@ -25,6 +25,7 @@ OPTIONS = (
     OUTPUT,
     DATABASE,
 )
+LONGEST = 200  # of an error, where no terminal limits the line
 
 
 def run(args: Arguments) -> int:
@@ -58,10 +59,11 @@ def _print(args: Arguments, page: Page) -> None:
 
 
 def _detail(execution: ExecutionView) -> str:
+    from rhythm.cli.table import cut
     from rhythm.cli.words import waits_for
 
     if execution.error is not None:
-        return f"{execution.error['code']}: {execution.error['message']}"
+        return cut(f"{execution.error['code']}: {execution.error['message']}", LONGEST)
     return "" if execution.ended else waits_for(execution.awaiting)
 
 

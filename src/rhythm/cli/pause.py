@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.connect import DATABASE, application, find_workflow
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID
 
@@ -16,7 +16,7 @@ OPTIONS = (ID, Option("--reason", "why, for whoever looks at it", value="TEXT"),
 
 def run(args: Arguments) -> int:
     with application(args) as app:
-        before = find(app, args.id)
+        before = find_workflow(app, args.id)
         if before.status == "paused" and not (args.reason or args.by):  # what was said the first time stays
             print(f"{args.id} is paused already; `rhythm resume {args.id}` lets it go on")
             return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.connect import DATABASE, application, find_workflow
 from rhythm.cli.options import Arguments
 from rhythm.cli.pause import already_ended
 from rhythm.cli.show import ID
@@ -19,7 +19,7 @@ OPTIONS = (ID, DATABASE)
 
 def run(args: Arguments) -> int:
     with application(args) as app:
-        before = find(app, args.id)
+        before = find_workflow(app, args.id)
         if before.paused_at is None and not before.ended:
             print(f"rhythm: {args.id} is not paused: it is {before.status}", file=sys.stderr)
             return 1

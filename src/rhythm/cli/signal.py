@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.connect import DATABASE, application, find_workflow
 from rhythm.cli.inputs import INPUT, read_json, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.show import ID
@@ -28,12 +28,10 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     payload = _payload(args)
     with application(args) as app:
-        execution = find(app, args.id)
+        execution = find_workflow(app, args.id)
         sent = app.signal(args.id, args.name, payload, signal_id=args.signal_id)
     if not sent:
         print(f"the signal {args.signal_id} was sent to {args.id} before; nothing was sent now")
-    elif execution.type == "task":
-        print(f"sent {args.name} to {args.id}, which is a task: it will not ask for it")
     else:
         waits = args.name in _awaited(execution.awaiting)
         print(

@@ -66,9 +66,13 @@ def cut(text: str, width: int) -> str:
     """The text in at most so many columns."""
     if columns(text) <= width:
         return text
-    while text and columns(text) >= width:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    room, kept = width - 1, 0
+    for c in text:
+        room -= columns(c)
+        if room < 0:
+            break
+        kept += 1
+    return text[:kept].rstrip() + "…"
 
 
 def columns(text: str) -> int:
