@@ -143,7 +143,7 @@ def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:
     def place(step: TraceStep) -> tuple[datetime, int, int]:
         depth = step.execution_id.count(".")
         if step.what in ENDS:
-            return step.at, 2 if begun.get(step.execution_id) == step.at else 0, -depth
+            return step.at, 3 if begun.get(step.execution_id) == step.at else 0, -depth
         return step.at, 2 if step.what == "started" and depth else 1, depth
 
     return sorted(steps, key=place)
