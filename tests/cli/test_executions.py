@@ -136,7 +136,7 @@ def test_start_with_a_key_or_id_that_was_used_says_so_or_fails_or_replaces(rhyth
     assert first == "mine"
     again = rhythm("start order --key K --output json")
     assert again.json == {"id": "mine", "created": False}
-    assert "was there before, and is pending: mine" in again.err
+    assert "was started before, and is pending: mine" in again.err
     refused = rhythm("start order --key K --on-conflict fail")
     assert (refused.code, refused.out) == (1, "")
     assert "belongs to an execution that was started before: mine" in refused.err
@@ -496,6 +496,7 @@ def test_cancel_tells_of_each_what_follows(rhythm: Command, app: Rhythm) -> None
     assert ran.code == 1
     assert ran.out.startswith(f"asked {ids[0]} to end: it is cancelled as soon as a worker has run its `finally` blocks\n")
     assert "there is no execution 'nobody'" in ran.err
+    assert rhythm("list").out.count("asked to end") == 2
     for id in ids:
         assert until(app, id, ended).status == "cancelled"
     again = rhythm(f"cancel {ids[0]}")

@@ -64,7 +64,9 @@ def _detail(execution: ExecutionView) -> str:
 
     if execution.error is not None:
         return cut(f"{execution.error['code']}: {execution.error['message']}", LONGEST)
-    return "" if execution.ended else waits_for(execution.awaiting)
+    if execution.ended:
+        return ""
+    return "; ".join(filter(None, ("asked to end" if execution.cancel_requested_at else "", waits_for(execution.awaiting))))
 
 
 def _next(args: Arguments, cursor: str) -> str:

@@ -121,7 +121,7 @@ def _say(execution: ExecutionView, created: bool) -> None:
     from rhythm.cli.words import printable
 
     what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
-    said = f"started {what}" if created else f"nothing new: this one of {what} was there before, and is {execution.status}"
+    said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
     print(printable(f"{said}: {execution.id}"), file=sys.stderr)
 
 
