@@ -820,3 +820,30 @@ def test_a_lease_is_held_by_one_until_it_expires(store: Store, stores: Stores, c
     clock.forward(0.000001)
     assert (other.lease("sweeper", "b", 10.0), store.lease("sweeper", "a", 10.0)) == (True, False)
     assert rows(store, "SELECT holder, fence FROM leases WHERE name = 'sweeper'") == [("b", 2)]
+
+
+# what is due
+
+
+def test_due_is_told_of_a_delayed_start_of_timers_and_of_delayed_children(store: Store, clock: Clock) -> None:
+    store.start([workflow("later", delay_s=5.0)])
+    assert store.due("later") == {0: NOW + 5_000_000}
+    claim = begun(store)
+    assert store.due("w") == {}
+    made = dict(starts=(task("w.1", max_attempts=2), task("w.2", delay_s=9.0)), timers=(NewTimer(3, 7.0), NewTimer(4, 1.0)))
+    assert outcome(store, turn(claim, **made)) == "parked"
+    assert store.due("w") == {2: NOW + 9_000_000, 3: NOW + 7_000_000, 4: NOW + 1_000_000}
+    assert end(store, claims(store)["w.1"], FAILED, retry_s=3.0)
+    clock.forward(1.0)
+    store.fire_timers(10)
+    assert store.due("w") == {1: NOW + 3_000_000, 2: NOW + 9_000_000, 3: NOW + 7_000_000}
+
+
+def test_pause_keeps_its_reason_and_who_said_so_until_the_resume(store: Store) -> None:
+    store.start([workflow()])
+    assert store.pause("w", True, "bank is down", "ada")
+    paused = store.get(["w"])["w"]
+    assert (paused.paused_reason, paused.paused_by) == ("bank is down", "ada")
+    assert store.find(None, None, None, 1) == [paused]
+    assert store.pause("w", False)
+    assert (store.get(["w"])["w"].paused_at, store.get(["w"])["w"].paused_reason) == (None, "")

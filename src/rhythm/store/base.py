@@ -385,6 +385,8 @@ class Execution(Record):
     statement: int
     awaiting: str
     attributes: str
+    paused_reason: str | None = None
+    paused_by: str | None = None
 
 
 class Transition(Record):
@@ -671,6 +673,10 @@ class Store(ABC):
     @abstractmethod
     def waits(self, id: str) -> list[NewWait]:
         """The events that an execution waits for."""
+
+    @abstractmethod
+    def due(self, id: str) -> dict[int, int]:
+        """When the timers and delayed children of an execution are due, by number; 0 is its own start."""
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...

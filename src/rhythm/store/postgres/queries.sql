@@ -589,8 +589,15 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
-  coalesce(c.awaiting, 'null') AS awaiting, e.attributes
+  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: due
+-- of an execution: when its own start, its timers and the delayed attempts of its children are due
+SELECT 0, due_at FROM ready WHERE id = %(id)s AND state = 2
+UNION ALL SELECT n, fire_at FROM timer_tasks WHERE execution_id = %(id)s AND fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e.id
+  WHERE e.parent_id = %(id)s AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = %(id)s ORDER BY seq

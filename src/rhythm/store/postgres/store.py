@@ -542,6 +542,10 @@ class PostgresStore(base.Store):
         return [NewWait(*row) for row in self.db.all("waits", id=id)]
 
     @alone
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self.db.all("due", id=id))
+
+    @alone
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)

@@ -345,8 +345,16 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,
-  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0), coalesce(c.awaiting, 'null'), e.attributes
+  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0), coalesce(c.awaiting, 'null'), e.attributes,
+  e.paused_reason, e.paused_by
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: due
+-- of an execution: when its own start, its timers and the delayed attempts of its children are due
+SELECT 0, due_at FROM ready WHERE id = :id AND state = 2
+UNION ALL SELECT n, fire_at FROM timer_tasks WHERE execution_id = :id AND fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e.id
+  WHERE e.parent_id = :id AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq

@@ -738,6 +738,9 @@ class SqliteStore(base.Store):
     def waits(self, id: str) -> list[NewWait]:
         return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
 
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self._all("due", {"id": id}))
+
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
