@@ -109,7 +109,6 @@ class Rows:
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
         self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
         if ends:
-            self.db.do("delete_timers", ids=[end.id for end in ends])
             self.db.do("delete_waits", ids=[end.id for end in ends])
         self.finish(ends, now)
 
