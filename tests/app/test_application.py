@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -301,6 +302,27 @@ def test_trace_tells_what_happened_below_too_in_the_order_of_time(make_app: Make
     assert {("started", "plus"), ("completed", "plus"), ("started", "add"), ("completed", "add")} <= set(told)
     assert [step.detail for step in steps if step.what == "completed"] == [5, 5, 5]
     assert {step.line for step in steps if step.what == "turn"} == {2}
+
+
+def test_whatever_gives_work_wakes_the_workers_of_this_process(make_app: MakeApp) -> None:
+    app: Any = make_app(flows=(HOLD,))
+    handle = app.start_workflow("hold")
+    ended = app.queue_task("nobody")
+    ended.cancel()
+    acts = (
+        lambda: app.start_workflow("hold"),
+        lambda: app.queue_task("nobody"),
+        lambda: handle.signal("go"),
+        lambda: app.pause(handle.id),
+        lambda: app.resume(handle.id),
+        lambda: handle.cancel(),
+        lambda: app.retry(ended.id),
+    )
+    for number, act in enumerate(acts):
+        woken: list[int] = []
+        app._workers = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
+        act()
+        assert woken == [1], number
 
 
 # wrong calls
