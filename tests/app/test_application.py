@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -358,6 +359,31 @@ def test_wrong_call_says_what_is_wrong(act: Any, error: type[Exception], message
         app.register(HOLD)
         with pytest.raises(error, match=message):
             act(app)
+
+
+def set_patience(*stores: Any, milliseconds: int) -> None:
+    for store in stores:
+        with store._lock:
+            store._db.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+def test_worker_outlives_a_database_that_does_not_answer_for_a_while(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app: Any = Rhythm(f"sqlite:///{tmp_path / 'a.db'}", (), tasks={}, environment={}, worker_poll_interval="1ms")
+    app.register("workflow quick(inputs) {\n  return inputs\n}")
+    other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    with app, app.worker() as worker:
+        set_patience(app.store, worker._store, milliseconds=1)
+        handle = app.start_workflow("quick", 1)
+        handle.result(WAIT)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(rhythm.StoreError, match="did not answer: database is locked"):
+            app.start_workflow("quick", 2)
+        while "database is locked" not in caplog.text:
+            pass
+        other.execute("ROLLBACK")
+        other.close()
+        set_patience(app.store, worker._store, milliseconds=30_000)
+        assert app.start_workflow("quick", 3).result(WAIT) == 3
 
 
 def test_worker_that_meets_a_bug_says_so_when_it_is_left(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
