@@ -43,6 +43,7 @@ def test_handles_have_coroutines_too_alone_and_in_lists(make_app: MakeApp) -> No
 
     async def work() -> list[Any]:
         first = await app.aio.start_workflow("hold", id="first")
+        assert {first} == {await app.aio.start_workflow("hold", id="first")}
         others = await app.aio.start_many("hold", [1, 2])
         for handle in (first, *others):
             await handle.signal("go", handle.id)
