@@ -55,7 +55,8 @@ class Rhythm:
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
-    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process.
+    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process, and `store`,
+    which stays open, the database of the URL.
     """
 
     def __init__(
