@@ -6,10 +6,11 @@ import os
 import platform
 import sys
 
-from bench import language, startup
+from bench import language, payloads, startup
 
 BENCHMARKS = {
-    work.__name__: work for work in (language.compiling, language.running, language.suspending, language.snapshots, startup.starting)
+    work.__name__: work
+    for work in (language.compiling, language.running, language.suspending, language.snapshots, payloads.payloads, startup.starting)
 }
 
 
