@@ -11,7 +11,21 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, NewExecution, NewSignal, NewTimer, Store, TaskEnd, TurnCommit
+from rhythm.store.base import (
+    COMPLETED,
+    TASK,
+    WORKFLOW,
+    Claim,
+    Needed,
+    NewEvent,
+    NewExecution,
+    NewSignal,
+    NewTimer,
+    NewWait,
+    Store,
+    TaskEnd,
+    TurnCommit,
+)
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
@@ -178,6 +192,60 @@ def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
     assert ready_rows(store) == [("w", 0, 0)]
 
 
+def test_a_wait_that_is_registered_while_an_event_is_published_finds_it(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("INSERT INTO event_types VALUES ('paid', 1)")
+    session.execute("INSERT INTO events SELECT 'e', 'paid', 1, 'null', created_at FROM executions")
+    with blocked(schemas, pool, lambda: store.commit([parking(held, waits=(NewWait(1, "paid", "{}"),))], [])[0][0].outcome) as answer:
+        session.commit()
+        assert answer.result() == "woken"
+
+
+def test_an_event_that_is_published_while_a_wait_is_registered_ends_it(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"])], [])
+    session.execute("INSERT INTO event_types VALUES ('paid', 0)")
+    session.execute("INSERT INTO event_waits (execution_id, n, type, wanted, since, held) VALUES ('w', 1, 'paid', '{}', 0, false)")
+    with blocked(schemas, pool, lambda: store.publish(NewEvent("e", "paid", "1"))) as answer:
+        session.commit()
+        assert answer.result() == "published"
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_an_event_goes_to_the_next_wait_when_the_first_is_cancelled_meanwhile(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"], waits=(NewWait(1, "paid", "{}"), NewWait(2, "paid", "{}")))], [])
+    session.execute("UPDATE event_waits SET status = 7, ended_at = 1 WHERE n = 1")
+    with blocked(schemas, pool, lambda: store.publish(NewEvent("e", "paid", "1"))) as answer:
+        session.commit()
+        assert answer.result() == "published"
+    assert [(o.n, o.status) for o in store.outcomes([Needed("w", (2,))])["w"]] == [(2, COMPLETED)]
+
+
+def test_publishers_and_waiters_of_many_types_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    """Every workflow waits for every event, and publishes one: whatever meets, nobody misses any."""
+    count = 6
+    start(store, *(f"w{i}" for i in range(count)))
+    held = claim(store)
+    waits = tuple(NewWait(n, f"t{n}", "{}") for n in range(count))
+
+    def both(i: int) -> None:
+        mine = schemas.store()
+        mine.commit([parking(held[f"w{i}"], end="own", waits=waits if i % 2 else waits[::-1])], [])
+        mine.commit([parking(held[f"w{i}"], 1, end="own", events=(NewEvent(f"e{i}", f"t{i}", "1"),))], [])
+
+    list(pool.map(both, range(count)))
+    found = store.outcomes([Needed(id, tuple(range(count))) for id in held])
+    assert {id: sorted(o.n for o in outcomes) for id, outcomes in found.items()} == {id: list(range(count)) for id in held}
+
+
 def test_flushes_that_park_and_wake_crosswise_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     """Two workers, each parking workflows whose children the other one ends, in opposite orders."""
     start(store, *(f"w{i}" for i in range(20)))
@@ -253,6 +321,9 @@ def test_a_timer_of_the_databases_clock_does_not_fire_early(store: PostgresStore
         ("claim", dict(worker="a", ttl_us=1, queue="default", limit=10), "ready_free"),
         ("due_timers", dict(now=1, limit=10), "timers_due"),
         ("due_ready", dict(now=1, limit=10), "ready_due"),
+        ("due_waits", dict(now=1, limit=10), "waits_due"),
+        ("open_waits", dict(types=["paid"]), "waits_open"),
+        ("events_after", dict(type=["paid"], at=[1], n=[1], limit=10), "events_of_type"),
         ("held_by", dict(worker="a"), "ready_claimed"),
         ("undecided", dict(id=["w"], first=[1], last=[9], fails=[False]), "executions_unfinished"),
     ],

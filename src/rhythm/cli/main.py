@@ -20,6 +20,8 @@ COMMANDS = {
     "fmt": "put workflow files into the one layout",
     "graph": "draw what a workflow does, step by step",
     "listing": "show the program a workflow compiles to",
+    "migrate": "bring a database to the schema that this version needs",
+    "doctor": "check that a database keeps all the rules, and say what to do",
 }
 
 HELP = """Durable workflows without replay.

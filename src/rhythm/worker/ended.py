@@ -27,6 +27,7 @@ class Ended(Record):
     retry: bool = False
     frames: tuple[str, ...] = ()  # where in the user's Python it was raised, outermost first
     delay_s: float | None = None  # the handler asked to be tried again after this long: not a failure
+    kept: bool = False  # its end is committed already, with what it wrote
 
     @property
     def value(self) -> Any:
@@ -51,7 +52,8 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     except RetryLater as later:
         return Ended(error=task_error(task.name, told(later)), retry=True, delay_s=later.delay_s)
     except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
-        return Ended(error=task_error(task.name, told(problem), type(problem).__name__), retry=True, frames=_frames(problem))
+        again = not isinstance(problem, task.give_up_on)
+        return Ended(error=task_error(task.name, told(problem), type(problem).__name__), retry=again, frames=_frames(problem))
     try:
         return Ended(dump(value, "result"))
     except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken

@@ -24,14 +24,17 @@ class Task(Generic[P, R]):
     """A registered function with the settings of its decorator. Calling it calls the function."""
 
     def __init__(
-        self, function: Callable[P, R], name: str, queue: str, retries: int, timeout_s: float | None, backoff_s: float | None
-    ) -> None:
+        self, function: Callable[P, R], name: str, queue: str | None = None, retries: int = 0, timeout_s: float | None = None,
+        backoff_s: float | None = None, give_up_on: tuple[type[BaseException], ...] = (), transactional: bool = False,
+    ) -> None:  # fmt: skip
         self.function = function
         self.name = name
         self.queue = queue
         self.retries = retries
         self.timeout_s = timeout_s
         self.backoff_s = backoff_s
+        self.give_up_on = give_up_on
+        self.transactional = transactional
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = inspect.signature(function)
         self.__doc__ = function.__doc__
@@ -144,25 +147,31 @@ def task(function: Callable[P, R]) -> Task[P, R]: ...
 def task(
     *,
     name: str | None = None,
-    queue: str = "default",
+    queue: str | None = None,
     retries: int = 0,
     timeout: Length = None,
     backoff: Length = None,
+    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+    transactional: bool = False,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(
     function: Callable[P, R] | None = None,
     *,
     name: str | None = None,
-    queue: str = "default",
+    queue: str | None = None,
     retries: int = 0,
     timeout: Length = None,
     backoff: Length = None,
+    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+    transactional: bool = False,
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
     Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with `backoff` before the first
     retry, doubled before each further one; without `backoff` that is a random part of a second, doubled likewise, so that
     many tasks that failed together are not tried together. `timeout` is for one attempt. A call's own options win over these.
+    Exceptions of the kinds in `give_up_on` are not tried again. Without `queue` it goes where its workflow is. What a
+    `transactional` task writes on `rhythm.current().connection` is committed together with its end, or not at all (PostgreSQL).
     """
     if retries < 0:
         raise ValueError("retries cannot be negative")
@@ -170,7 +179,10 @@ def task(
     def register(function: Callable[P, R]) -> Task[P, R]:
         timeout_s = None if timeout is None else duration_s(timeout)
         backoff_s = None if backoff is None else duration_s(backoff)
-        made = Task(function, name or function.__name__, queue, retries, timeout_s, backoff_s)
+        kinds = give_up_on if isinstance(give_up_on, tuple) else (give_up_on,)
+        made = Task(function, name or function.__name__, queue, retries, timeout_s, backoff_s, kinds, transactional)
+        if transactional and made.is_async:
+            raise ValueError(f"task {made.name!r} is transactional, so it must be a plain `def`: its connection blocks")
         default_tasks.add(made)
         return made
 

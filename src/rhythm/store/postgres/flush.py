@@ -21,6 +21,7 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
 
 
@@ -37,7 +38,7 @@ class Known(Record):
 
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    others = (turn.starts, turn.timers, turn.consumed, turn.cancels, turn.releases, turn.signals)
+    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events)
     return turn.end == "own" and turn.attributes is None and not any(others) and not is_large(turn.snapshot)
 
 
@@ -46,7 +47,7 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
     done = [fields(done) | {"id": turn.id} for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us"):
+    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options"):
         columns[f"done_{name}"] = [row[name] for row in done]
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
@@ -57,10 +58,16 @@ class Flush:
 
     def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
         self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
+        self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
         self.now = self.db.now()
         ids = [*(turn.id for turn in turns), *(end.id for end in ends)]
         self.known = {row[0]: Known(*row) for row in self.db.all("executions_of", ids=ids)}
+
+    def _waited(self) -> set[str]:
+        """The types of events for which waits begin: those that are new, and those that were held back."""
+        released = [fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases]
+        return {wait.type for turn in self.turns for wait in turn.waits} | {row[0] for row in self.db.batch("held_types", released)}
 
     def _related(self) -> list[str]:
         """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
@@ -68,13 +75,14 @@ class Flush:
         ranges = [*(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels), *map(Range, finishing)]
         columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
         ending = [*finishing, *(end.id for end in self.ends)]
-        receivers = [signal.execution_id for turn in self.turns for signal in turn.signals]
+        receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
         return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
         accepted = self._end_tasks()
         won = self._advance()
         self._write_children(won)
+        self.exchange.publish([event for turn in won for event in turn.events], self.now)
         promoted = self._promote(won)
         self._consume(won)
         self._deliver([signal for turn in won for signal in turn.signals])
@@ -142,8 +150,19 @@ class Flush:
         self.db.batch("insert_done", done, now=self.now)
         self.rows.start([new for turn in won for new in turn.starts if new.child_no not in turn.promoted], self.now)
         self._set_timers(won)
+        self._set_waits(won)
         self.rows.flag([Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now)
-        self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
+        opened = [(turn.id, wait.n) for turn in won for wait in turn.waits if not wait.held]
+        opened += self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
+        self.exchange.look(opened, self.now)
+
+    def _set_waits(self, won: Sequence[TurnCommit]) -> None:
+        waits = [
+            dict(id=turn.id, n=wait.n, type=wait.type, wanted=wait.wanted, held=wait.held,
+                 timeout_us=None if wait.timeout_s is None else int(wait.timeout_s * US))
+            for turn in won for wait in turn.waits
+        ]  # fmt: skip
+        self.db.batch("insert_waits", waits, now=self.now)
 
     def _set_timers(self, won: Sequence[TurnCommit]) -> None:
         timers = [

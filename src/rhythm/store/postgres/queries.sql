@@ -30,19 +30,26 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, %(now)s, %(now)s + x.timeout_us
+  x.held, x.key, x.options, x.attributes, x.inputs, %(now)s + x.later_us, %(now)s + x.timeout_us
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
-  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[])
+  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
+  %(later_us)s::bigint[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, ord) ORDER BY x.ord
+  held, key, options, attributes, inputs, timeout_us, later_us, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_executions
-SELECT DISTINCT ON (x.ord) x.ord - 1, e.id
+SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name
 FROM unnest(%(id)s::text[], %(name)s::text[], %(key)s::text[]) WITH ORDINALITY AS x(id, name, key, ord)
-CROSS JOIN LATERAL (SELECT id FROM executions WHERE id = x.id UNION ALL SELECT id FROM executions WHERE name = x.name AND key = x.key) e
+CROSS JOIN LATERAL (SELECT id, name FROM executions WHERE id = x.id UNION ALL SELECT id, name FROM executions WHERE name = x.name AND key = x.key) e
 ORDER BY x.ord, e.id = x.id DESC
+
+-- name: keyed
+SELECT e.id FROM unnest(%(name)s::text[], %(key)s::text[]) AS x(name, key) JOIN executions e ON e.name = x.name AND e.key = x.key
+
+-- name: let_go_of_keys
+UPDATE executions SET key = NULL WHERE id = ANY(%(ids)s::text[])
 
 -- name: insert_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -142,10 +149,16 @@ WHERE EXISTS (SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no
 SELECT parent_id, child_no, status, coalesce(result, error, 'null'), finished_at, type, name
 FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
 
--- name: ended_timers
+-- name: ended_waits
 SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+UNION ALL
+SELECT w.execution_id, w.n, w.status,
+  CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || to_json(e.id)::text || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+  w.ended_at, 2, w.type
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
+LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
 
 -- name: mail
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
@@ -170,11 +183,11 @@ done AS (
   INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                           options, attributes, inputs, result, error, created_at, started_at, finished_at)
   SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, won.fence, won.worker,
-    '{}', '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
+    d.options, '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
     now_us() - d.took_us, now_us() - d.took_us, now_us()
   FROM unnest(%(done_id)s::text[], %(done_n)s::bigint[], %(done_name)s::text[], %(done_queue)s::text[], %(done_inputs)s::text[],
-    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[])
-    AS d(id, n, name, queue, inputs, status, value, attempt, took_us)
+    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[], %(done_options)s::text[])
+    AS d(id, n, name, queue, inputs, status, value, attempt, took_us, options)
   JOIN won ON won.id = d.id JOIN executions e ON e.id = d.id),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
@@ -185,8 +198,8 @@ SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence =
 -- name: advance_contexts
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence. A new snapshot ends the blob of the last.
 WITH won AS (
-  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
-    snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
+  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
+    awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
     %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
   WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id, x.snapshot),
@@ -239,17 +252,80 @@ WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                         options, attributes, inputs, result, error, created_at, started_at, finished_at)
 SELECT x.parent_id || '.' || x.n, 1, x.name, '', x.queue, 0, x.status, x.parent_id, x.n, x.root_id, x.attempt, x.attempt, x.fence, x.worker,
-  '{}', '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
+  x.options, '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
   %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
 FROM unnest(%(parent_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(queue)s::text[], %(status)s::smallint[], %(root_id)s::text[],
-  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[])
-  AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us)
+  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[],
+  %(options)s::text[]) AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us, options)
 
 -- name: insert_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
 SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(held)s::bool[])
   AS x(id, n, delay_us, until_at, held)
+
+-- name: lock_types
+-- Before all other locks, in one order.
+INSERT INTO event_types (type, n) SELECT x.type, x.count FROM unnest(%(type)s::text[], %(count)s::bigint[]) AS x(type, count) ORDER BY x.type
+ON CONFLICT (type) DO UPDATE SET n = event_types.n + excluded.n RETURNING type, n
+
+-- name: held_types
+SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
+
+-- name: insert_waits
+INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
+SELECT x.id, x.n, x.type, x.wanted, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(timeout_us)s::bigint[], %(held)s::bool[])
+  AS x(id, n, type, wanted, timeout_us, held) JOIN executions e ON e.id = x.id
+
+-- name: cancel_waits
+UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
+
+-- name: release_waits
+UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
+
+-- name: delete_waits
+DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: insert_events
+INSERT INTO events (id, type, n, data, published_at)
+SELECT x.id, x.type, x.n, x.data, x.published_at
+FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[]) AS x(id, type, n, data, published_at)
+ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at
+
+-- name: open_waits
+SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ANY(%(types)s::text[]) AND ended_at IS NULL AND NOT held
+
+-- name: waits_of
+SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
+
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
+
+-- name: taken_events
+SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
+
+-- name: events_after
+SELECT e.id, e.type, e.n, e.data, e.published_at FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
+CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
+
+-- name: end_waits
+UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(event_id)s::text[]) AS x(id, n, event_id)
+WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.n
+
+-- name: due_waits
+SELECT execution_id, n FROM event_waits
+WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
+
+-- name: delete_events
+DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
+  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
@@ -331,6 +407,61 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND st
 UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN %(now)s::bigint END, paused_reason = %(reason)s, paused_by = %(by)s
 WHERE id = %(id)s AND status < 5 RETURNING id
 
+-- name: lock_execution
+-- Of two retries of one execution the second finds the first.
+SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
+
+-- name: running_retry
+SELECT id FROM executions WHERE retry_of = %(id)s AND finished_at IS NULL LIMIT 1
+
+-- name: family
+SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
+  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
+
+-- name: family_timers
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/')
+
+-- name: family_signals
+SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
+WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/') ORDER BY execution_id, n
+
+-- name: insert_stored
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
+SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
+  x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
+  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at, x.fence, x.worker
+FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
+  %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
+  %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
+  %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[])
+  AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker)
+
+-- name: insert_stored_contexts
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+SELECT x.id, (x.status > 0)::int, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
+  AS x(id, status, statement, snapshot, owned, awaiting)
+
+-- name: insert_stored_timers
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
+SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END,
+  x.fired_at, x.cancelled_at
+FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fire_at)s::bigint[],
+  %(fired_at)s::bigint[], %(cancelled_at)s::bigint[], %(anew)s::bool[]) AS x(id, n, delay_us, until_at, fire_at, fired_at, cancelled_at, anew)
+
+-- name: insert_stored_signals
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
+SELECT * FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(payload)s::text[], %(received_at)s::bigint[])
+
 -- name: due_timers
 SELECT execution_id, n FROM timer_tasks
 WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= %(now)s ORDER BY fire_at LIMIT %(limit)s
@@ -352,6 +483,7 @@ UPDATE executions SET timed_out_at = %(now)s, held = false WHERE id = ANY(%(ids)
 -- name: next_due
 SELECT min(at) FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 
@@ -388,9 +520,13 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 DELETE FROM blobs t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
+-- name: prune_waits
+DELETE FROM event_waits t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,

@@ -1,6 +1,6 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
-Locks are taken in one order: all ready rows in one sorted pass, then contexts and their blobs, then executions, then timers and
+Locks are taken in one order: types of events, all ready rows in one sorted pass, contexts and their blobs, executions, timers and
 signals. Rows of `ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the
 two is run again.
 """
@@ -114,9 +114,12 @@ class Rows:
         return {row[0] for row in ended}
 
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
+        """The timers of those who fail are kept, cancelled, for a retry."""
         self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
+        if completed := [end.id for end in ends if end.status == COMPLETED]:
+            self.db.do("delete_timers", ids=completed)
         if ends:
-            self.db.do("delete_timers", ids=[end.id for end in ends])
+            self.db.do("delete_waits", ids=[end.id for end in ends])
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:
@@ -130,17 +133,19 @@ class Rows:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
+        self.db.batch("cancel_waits", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
         if workflows:
             self.db.do("free_delayed", ids=workflows)
             self.wake(workflows, now)
 
-    def release(self, ranges: Sequence[Range], now: int) -> None:
-        """Lets children begin that were held back."""
+    def release(self, ranges: Sequence[Range], now: int) -> list[tuple[str, int]]:
+        """Lets children begin that were held back; the waits for events that are open from now on."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows)
         self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
+        return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
 
 def _columns(new: NewExecution) -> dict[str, Any]:
@@ -148,7 +153,7 @@ def _columns(new: NewExecution) -> dict[str, Any]:
         id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
         child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
         held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
-        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
     )  # fmt: skip
 
 

@@ -6,16 +6,19 @@ One connection for each store, used by one thread at a time; a schema of its own
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from rhythm.ids import child_id
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
+    PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -26,23 +29,37 @@ from rhythm.store.base import (
     Committed,
     Definition,
     Execution,
+    Family,
+    Finding,
+    Health,
     Loaded,
     LoadedTask,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
+    Queue,
     Started,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
     TaskEnd,
     Transition,
     TurnCommit,
 )
-from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, UndoneError
+from rhythm.store.blobs import inline
+from rhythm.store.doctor import RULES, Judge, bounded_text, examine
+from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
+from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
-from rhythm.store.sqlfile import migrations
+from rhythm.store.schema import Migration, failed, missing
+from rhythm.store.sqlfile import migrations, statements
 
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs")
+PACKAGE = "rhythm.store.postgres"
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -72,30 +89,44 @@ def alone(method: Method[P, T]) -> Method[P, T]:
 class PostgresStore(base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
+    lends_connections = True
+    package = PACKAGE
+
     def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
         self.db = Connection(url, schema, clock)
         self.rows = Rows(self.db)
+        self.spare = Spare(url)
 
     def close(self) -> None:
         self.db.close()
+        self.spare.close()
 
     # schema
 
-    @alone
+    def migrations(self) -> list[Migration]:
+        found = migrations(PACKAGE)
+        return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
+
+    def pending(self) -> list[Migration]:
+        return missing(self.migrations(), self.schema_version())
+
     def migrate(self) -> list[str]:
-        """Of many processes one migrates, and the others find it done: their transactions begin after the lock was given to them."""
+        return [migration.name for migration in self.pending() if self._migrate(migration)]
+
+    @alone
+    def _migrate(self, migration: Migration) -> bool:
+        """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
         with self.db.exclusively(f"rhythm.{self.db.schema}"):
-            return [name for number, name, text in migrations("rhythm.store.postgres") if self._migrate(number, name, text)]
+            try:
+                return self._migrate_once(migration)
+            except psycopg.Error as problem:
+                raise failed(migration, problem) from problem
 
     @transaction
-    def _migrate(self, number: int, name: str, text: str) -> bool:
-        """Whether it ran."""
-        if self._schema_version() >= number:
+    def _migrate_once(self, migration: Migration) -> bool:
+        if migration not in missing(self.migrations(), self._schema_version()):
             return False
-        self.db.query(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.db.schema)))
-        self.db.query(b"CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL)")
-        self.db.script(text)
-        self.db.query(b"INSERT INTO schema_version VALUES (%(number)s, %(name)s, now_us())", {"number": number, "name": name})
+        self.db.script(migration.sql)
         return True
 
     @alone
@@ -129,21 +160,43 @@ class PostgresStore(base.Store):
     # starting
 
     @transaction
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        if on_conflict == "replace":
+            self._let_go_of_keys(executions)
         created = self.rows.start(executions, self.db.now())
         if len(created) == len(executions):
             return [Started(new.id, created=True) for new in executions]
-        return self._found(executions, created)
+        started = self._found(executions, created)
+        if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
+            raise AgainError  # another has taken the key meanwhile, and is to be replaced in its turn
+        base.refuse_conflicts(executions, started, on_conflict)
+        return started
+
+    def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> None:
+        """Those who have the keys of the new ones are asked to end, and keep them no longer."""
+        keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        if keyed:
+            self._cancel(keyed)
+            self.db.do("let_go_of_keys", ids=sorted(keyed))
 
     def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
         """Some were there before, or twice in the batch: of those with one id, the first has made it."""
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
-        existing = dict(self.db.batch("existing_executions", asked))
+        existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
         for i, new in enumerate(executions):
-            answer.append(Started(existing[i], created=new.id in created))
+            if i not in existing:
+                raise AgainError  # it was deleted meanwhile
+            id, name = existing[i]
+            answer.append(Started(id, created=new.id in created, name=name))
             created.discard(new.id)
         return answer
+
+    def within(self, connection: Any) -> PostgresStore:
+        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        joined.db = Joined(base.driver_connection(connection), self.db)
+        joined.rows = Rows(joined.db)
+        return joined
 
     # claims
 
@@ -239,7 +292,7 @@ class PostgresStore(base.Store):
         numbers = [(need.id, n) for need in needed for n in need.numbers]
         if numbers:
             yield from self.db.all("ended_children", ids=[child_id(id, n) for id, n in numbers])
-            yield from self.db.batch("ended_timers", [dict(id=id, n=n) for id, n in numbers])
+            yield from self.db.batch("ended_waits", [dict(id=id, n=n) for id, n in numbers])
 
     @alone
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
@@ -262,6 +315,22 @@ class PostgresStore(base.Store):
     @transaction
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         return Flush(self.rows, turns, ends).run()
+
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        with self.spare.connection() as connection, connection.transaction() as undo:
+            outcome = self._complete(connection, work(connection))
+            if outcome != "kept":
+                raise psycopg.Rollback(undo)
+        return outcome
+
+    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None) -> str:
+        if end is None:
+            return "undone"
+        if connection.info.transaction_status is TransactionStatus.INERROR:
+            return "aborted"
+        joined = Joined(connection, self.db)
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        return "kept" if end.id in accepted else "lost"
 
     @transaction
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
@@ -297,7 +366,18 @@ class PostgresStore(base.Store):
         return "sent"
 
     @transaction
+    def publish(self, event: NewEvent) -> str:
+        exchange = Exchange(self.rows, [event])
+        self.rows.lock(exchange.waiting())
+        if not exchange.publish([event], self.db.now()):
+            raise UndoneError("duplicate")
+        return "published"
+
+    @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        return self._cancel(ids)
+
+    def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
         tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
         workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
@@ -317,27 +397,62 @@ class PostgresStore(base.Store):
             raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
         return True
 
+    @transaction
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        self.db.do("lock_execution", id=id)
+        if running := self.db.all("running_retry", id=id):
+            return Started(running[0][0], created=False)
+        family = Family(
+            tuple(StoredExecution(*row) for row in self.db.all("family", id=id)),
+            tuple(StoredTimer(*row) for row in self.db.all("family_timers", id=id)),
+            tuple(StoredSignal(*row) for row in self.db.all("family_signals", id=id)),
+        )
+        return self._store_family(plan(family)) if family.executions else None
+
+    def _store_family(self, family: Family) -> Started:
+        now, rows = self.db.now(), [fields(row) for row in family.executions]
+        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:26]), now=now)
+        workflows = [row for row in rows if row["type"] == WORKFLOW]
+        contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
+        self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
+        told = [
+            dict(id=row["id"], seq=1, fence=0, worker="", from_status=PENDING, to_status=row["status"], cause="retry",
+                 statement=row["statement"], error=row["error"])
+            for row in workflows if row["status"] != PENDING
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=now)
+        begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
+        self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
+        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
+        return Started(family.executions[0].id, created=True)
+
     # services
 
     @transaction
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
         now = self.db.now()
         timers = self.db.all("due_timers", now=now, limit=limit)
+        waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
-        count = self._fire(timers, delayed, late, now) if timers or delayed or late else 0
+        count = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else 0
         return count, self.db.all("next_due")[0][0]
 
-    def _fire(self, timers: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
-        self.rows.lock([*(row[0] for row in timers), *delayed, *(row[0] for row in late), *(row[2] for row in late)])
-        self.rows.wake([*(row[0] for row in timers), *(id for id, type, _ in late if type == WORKFLOW)], now)
+    def _fire(self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
+        waiting = [row[0] for row in (*timers, *waits)]
+        self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
+        self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
         freed = self.db.all("free_due", ids=delayed, now=now)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
             self.db.do("time_out", ids=[row[0] for row in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
-        return len(fired) + len(freed) + len(late)
+        given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
+        ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
+        return len(fired) + len(ended) + len(freed) + len(late)
 
     @transaction
     def sweep(self, limit: int) -> list[str]:
@@ -352,6 +467,7 @@ class PostgresStore(base.Store):
     @transaction
     def prune(self, older_than_s: float, limit: int) -> int:
         before = self.db.now() - int(older_than_s * US)
+        self.db.do("delete_events", before=before, limit=limit)
         roots = [row[0] for row in self.db.all("old_roots", before=before, limit=limit)]
         for table in PRUNED if roots else ():
             self.db.do(f"prune_{table}", ids=roots)
@@ -364,9 +480,11 @@ class PostgresStore(base.Store):
         return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
 
     @alone
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, before=before)
-        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (b"id < %(before)s", before)):
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        at, id = before or (None, None)
+        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
+        later = b"(created_at, id) < (%(at)s, %(id)s)"
+        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
             if value is not None:
                 where.append(condition)
         order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
@@ -382,11 +500,57 @@ class PostgresStore(base.Store):
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
 
     @alone
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(*row) for row in self.db.all("waits", id=id)]
+
+    @alone
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
         ]
+
+    # doctor
+
+    @transaction
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        self._freeze()
+        return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
+
+    @transaction
+    def health(self) -> Health:
+        self._freeze()
+        now = self.db.now()
+        queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
+        dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
+        count, transaction_s, notifications = (
+            self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
+        )
+        return Health(now, count, queues, transaction_s, dead, notifications, server=True)
+
+    def _freeze(self) -> None:
+        """The transaction sees the database as it is now, however long it looks."""
+        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+    def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
+        columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
+        return self.db.query(doctor_sql()[name], {**values, **columns}).fetchall()
+
+
+@cache
+def doctor_sql() -> dict[str, bytes]:
+    texts = statements(PACKAGE, "doctor.sql")
+    return {name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode() for name, text in texts.items()}
+
+
+def _script(schema: str, number: int, name: str, text: str) -> str:
+    """A migration with its own record, and with the schema that it is for: run by hand it does the same."""
+    quoted = sql.Identifier(schema).as_string(None)
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"
+        "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', now_us());\n"
+    )
 
 
 def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -402,3 +566,7 @@ def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
     if parked:
         return Committed(claim.id, "parked")
     return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]

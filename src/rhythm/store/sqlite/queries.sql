@@ -26,11 +26,17 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now, :now + :timeout_us)
+        :held, :key, :options, :attributes, :inputs, :now + :later_us, :now + :timeout_us)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
-SELECT id FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+SELECT id, name FROM executions WHERE id = :id OR (name = :name AND key = :key) ORDER BY id = :id DESC LIMIT 1
+
+-- name: keyed
+SELECT id FROM executions WHERE name = ? AND key = ?
+
+-- name: let_go_of_key
+UPDATE executions SET key = NULL WHERE id = ?
 
 -- name: insert_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -98,10 +104,15 @@ SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND st
 SELECT e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
 FROM json_each(:ids) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
--- name: ended_timers
+-- name: ended_waits
 SELECT t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
-FROM json_each(:numbers) w CROSS JOIN timer_tasks t ON t.execution_id = :id AND t.n = w.value
+FROM json_each(:numbers) x CROSS JOIN timer_tasks t ON t.execution_id = :id AND t.n = x.value
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+UNION ALL
+SELECT w.n, w.status, CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || json_quote(e.id) || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+  w.ended_at, 2, w.type
+FROM json_each(:numbers) x CROSS JOIN event_waits w ON w.execution_id = :id AND w.n = x.value LEFT JOIN events e ON e.id = w.event_id
+WHERE w.ended_at IS NOT NULL
 
 -- name: mail
 SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
@@ -109,7 +120,7 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 
 -- name: advance_context
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
-UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = :owned, awaiting = :awaiting,
+UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
 
@@ -148,13 +159,59 @@ WHERE id = :id AND status < 5 RETURNING parent_id, type
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                         options, attributes, inputs, result, error, created_at, started_at, finished_at)
 VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
-        '{}', '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
+        :options, '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: root_of
 SELECT root_id FROM executions WHERE id = ?
 
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
+
+-- name: insert_wait
+INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
+SELECT :id, :n, :type, :wanted, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
+
+-- name: cancel_waits
+UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
+
+-- name: release_waits
+UPDATE event_waits SET held = 0, deadline_at = :now + timeout_us
+WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING n
+
+-- name: delete_waits
+DELETE FROM event_waits WHERE execution_id = ?
+
+-- name: next_event
+INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
+
+-- name: insert_event
+INSERT INTO events (id, type, n, data, published_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+
+-- name: open_waits
+SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ? AND ended_at IS NULL AND held = 0
+
+-- name: waits_of
+SELECT execution_id, n, type, wanted, since FROM event_waits
+WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
+
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
+
+-- name: taken_events
+SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
+
+-- name: events_after
+SELECT id, type, n, data, published_at FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
+
+-- name: end_wait
+UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
+
+-- name: due_waits
+SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
+
+-- name: delete_events
+DELETE FROM events WHERE id IN (
+  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT ?)
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ?
@@ -211,6 +268,45 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 -- name: set_pause
 UPDATE executions SET paused_at = :paused_at, paused_reason = :reason, paused_by = :by WHERE id = :id AND status < 5
 
+-- name: running_retry
+SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
+
+-- name: family
+SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
+  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
+
+-- name: family_timers
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')
+
+-- name: family_signals
+SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
+WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/') ORDER BY execution_id, n
+
+-- name: insert_stored
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
+VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
+        :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
+        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at, :fence, :worker)
+
+-- name: insert_stored_context
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
+
+-- name: insert_stored_timer
+INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
+VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END,
+        :fired_at, :cancelled_at)
+
+-- name: insert_stored_signal
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at) VALUES (:id, :execution_id, :n, :name, :payload, :received_at)
+
 -- name: due_timers
 SELECT execution_id, n FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
 
@@ -229,6 +325,7 @@ UPDATE executions SET timed_out_at = ?, held = 0 WHERE id = ? AND status < 5
 -- name: next_due
 SELECT min(at) FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 
@@ -238,7 +335,7 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS N
 
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,

@@ -85,3 +85,23 @@ CREATE TABLE workflow_signals (
   UNIQUE (execution_id, n)
 );
 CREATE INDEX signals_waiting ON workflow_signals (execution_id, n) WHERE consumed_seq IS NULL;
+
+-- Publishers and those who begin to wait lock the type's row before any other: so neither misses what the other commits.
+CREATE TABLE event_types (type text COLLATE "C" PRIMARY KEY, n bigint NOT NULL) WITH (fillfactor = 50);
+
+CREATE TABLE events (
+  id text COLLATE "C" PRIMARY KEY, type text COLLATE "C" NOT NULL, n bigint NOT NULL, data text NOT NULL, published_at bigint NOT NULL
+);
+CREATE UNIQUE INDEX events_of_type ON events (type, published_at, n);
+CREATE INDEX events_published ON events (published_at);
+
+CREATE TABLE event_waits (
+  execution_id text COLLATE "C" NOT NULL, n bigint NOT NULL, type text COLLATE "C" NOT NULL, wanted text NOT NULL,
+  since bigint NOT NULL,             -- older events are not for it: when its execution started
+  timeout_us bigint, deadline_at bigint, held boolean NOT NULL,
+  status smallint, event_id text COLLATE "C", ended_at bigint,
+  PRIMARY KEY (execution_id, n)
+);
+CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND NOT held;
+CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
+CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;

@@ -76,3 +76,22 @@ CREATE TABLE workflow_signals (
   UNIQUE (execution_id, n)
 );
 CREATE INDEX signals_waiting ON workflow_signals (execution_id, n) WHERE consumed_seq IS NULL;
+
+CREATE TABLE event_types (type TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE events (
+  id TEXT PRIMARY KEY NOT NULL, type TEXT NOT NULL, n INTEGER NOT NULL, data TEXT NOT NULL, published_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX events_of_type ON events (type, published_at, n);
+CREATE INDEX events_published ON events (published_at);
+
+CREATE TABLE event_waits (
+  execution_id TEXT NOT NULL, n INTEGER NOT NULL, type TEXT NOT NULL, wanted TEXT NOT NULL,
+  since INTEGER NOT NULL,            -- older events are not for it: when its execution started
+  timeout_us INTEGER, deadline_at INTEGER, held INTEGER NOT NULL,
+  status INTEGER, event_id TEXT, ended_at INTEGER,
+  PRIMARY KEY (execution_id, n)
+) WITHOUT ROWID;
+CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND held = 0;
+CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
+CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;
