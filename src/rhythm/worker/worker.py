@@ -63,6 +63,7 @@ class WorkerSettings(Record):
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
+    patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
 
@@ -100,9 +101,11 @@ class Worker:
         now: Callable[[], float],
         chance: random.Random,
         observe: Observer | None = None,
+        complain: Observer | None = None,
     ) -> None:
         self.store, self.programs, self.tasks, self.name, self.settings = store, programs, tasks, name, settings
-        self.now, self.chance, self.observe = now, chance, observe
+        self.now, self.chance, self.observe = now, chance, observe  # told everything, which costs a little
+        self.complain = complain or self._say  # told what goes wrong around it: lost claims, a database that does not answer
         self.bodies = Bodies(handlers, now)
         self.held: dict[str, Held] = {}
         self.claims: dict[str, Claim] = {}  # of queued tasks that run here
@@ -129,7 +132,7 @@ class Worker:
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
-            self._say("unknown", "", str(problem))
+            self.complain("unknown", "", str(problem))
             self.unsure = True
             return True
 
@@ -202,7 +205,7 @@ class Worker:
                 held.stale, held.wakes = True, kept[id]
 
     def _lost(self, id: str) -> None:
-        self._say("lost", id, "the claim has passed to another worker")
+        self.complain("lost", id, "the claim has passed to another worker")
         self._forget(id)
 
     def _lose_older(self, id: str) -> None:
@@ -252,7 +255,7 @@ class Worker:
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
-            self._say("broken", held.id, str(problem))
+            self.complain("broken", held.id, str(problem))
         if not held.running:
             held.owned = load_owned(row.owned)
         return True
@@ -321,7 +324,7 @@ class Worker:
 
     def _rest(self, tries: int, problem: StoreError) -> None:
         """The database does not answer: less and less often is it asked again."""
-        self._say("unknown", "", str(problem))
+        self.complain("unknown", "", str(problem))
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
     def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
