@@ -47,7 +47,7 @@ from rhythm.worker.handlers import Task
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
-Observer = Callable[[str, str, str], None]  # what happened, the execution's id (of a task: its workflow's), detail
+Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 
 
@@ -553,19 +553,19 @@ class Worker:
         why = self.why_missing(task.name)
         error = task_error(task.name, why)
         if self.observe:
-            self._say("failure", _owner(task.id), f"{told.called(task.name, load(task.inputs))}: {why}")
+            self._say("failure", task.id, f"{told.called(task.name, load(task.inputs))}: {why}")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
     def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, claim: Claim | None = None) -> None:
         body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
         if self.observe:
-            body.current.told = lambda progress: self._say("progress", _owner(id), told.brief(progress))
+            body.current.told = lambda progress: self._say("progress", id, told.brief(progress))
         if claim and body.task.transactional:
             body.current.within = Transactional(self.store, body.current, TaskEnd(id, claim.fence, COMPLETED, "null", worker=self.name))
         if problem := body.task.problem_with(inputs) or self._problem_with_store(body.task):
             return self._took_end(body, Ended(error=task_error(name, problem)))
         if self.observe:
-            self._say("task", _owner(id), told.called(name, inputs) + (f" attempt {attempt}" if attempt > 1 else ""))
+            self._say("task", id, told.called(name, inputs) + (f" attempt {attempt}" if attempt > 1 else ""))
         return self.bodies.start(body)
 
     def _problem_with_store(self, task: Task[..., Any]) -> str:
@@ -626,7 +626,7 @@ class Worker:
     def _stop(self, id: str) -> None:
         """Gives an attempt up that is running here."""
         if self.observe and (body := self.bodies.running.get(id)):
-            self._say("stopped", _owner(id), told.called(body.task.name, body.inputs))
+            self._say("stopped", id, told.called(body.task.name, body.inputs))
         self.bodies.stop(id)
 
     # telling whoever listens
@@ -653,17 +653,12 @@ class Worker:
     def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
         if self.observe:
             what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
-            self._say(what, _owner(id), detail)
+            self._say(what, id, detail)
 
     def _tell_end(self, turn: TurnCommit) -> None:
         if self.observe and turn.end == "finish":
             what = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(turn.status, "failed")
             self._say(what, turn.id, load(turn.value)["message"] if what == "failed" else "")
-
-
-def _owner(id: str) -> str:
-    """The workflow that a task belongs to."""
-    return id.rpartition(".")[0]
 
 
 def _end(ended: Ended) -> tuple[int, str]:
