@@ -124,6 +124,7 @@ class World:
         self.inner.register([Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs])
         self.signals: list[tuple[float, NewSignal]] = []
         self.generation = 0
+        self.bugs: list[str] = []  # what the sweep has found: nothing, ever
         self._boot()
 
     def _boot(self) -> None:
@@ -132,7 +133,12 @@ class World:
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
         self.worker.sleep = lambda seconds: None
-        self.services = Services(self.store, ServiceSettings(crash_limit=self.settings.crash_limit), self.clock.now, self.clock.us)
+        settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
+        self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
+
+    def observe(self, what: str, id: str, detail: str) -> None:
+        if what == "bug":
+            self.bugs.append(f"{id}: {detail}")
 
     def program(self, name: str, version: str | None) -> Program | None:
         definition = self.inner.definition(name, version)
@@ -158,6 +164,7 @@ class World:
             execution = self.inner.get([id])[id]
             if execution.finished_at is not None and self._quiet():
                 self.doctor()
+                assert self.bugs == []
                 return execution
             self.round()
         raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")

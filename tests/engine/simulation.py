@@ -209,6 +209,7 @@ class Simulation:
         self._start()
         self.generation = 0
         self.workers = [self._boot(number) for number in range(3)]
+        self.wrong: list[str] = []
         self.services = [self._service() for _ in range(2)]
 
     def _lay_down_rules(self) -> None:
@@ -234,8 +235,15 @@ class Simulation:
         return {name: task for name, task in self.tasks.items() if name != "double" or number < 2 or self.seed % 3}
 
     def _service(self) -> Services:
-        settings = ServiceSettings(crash_limit=1000, batch=self.chance.choice((1, 100)))
-        return Services(Interleaved(self, None), settings, self.clock.now, self.clock.us)  # type: ignore[arg-type]
+        settings = ServiceSettings(crash_limit=1000, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2)
+        store, holder = Interleaved(self, None), f"services {self.chance.random()}"
+        return Services(store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder)  # type: ignore[arg-type]
+
+    def _saw(self, what: str, id: str, detail: str) -> None:
+        """Services outlive whatever goes wrong in one of them; here it must be a lost answer, and the sweep must find nothing."""
+        self.met[f"seen: {what}"] += 1
+        if what == "bug" or not detail.startswith(("no answer", "no connection")):
+            self.wrong.append(f"{what}, {id}: {detail}")
 
     # chance
 
@@ -412,7 +420,7 @@ class Simulation:
         """Until the next thing is due; where no claim can expire, nobody comes to look for one every few seconds."""
         service = self.services[0]
         if not self._rows("SELECT 1 FROM ready WHERE state = 1 LIMIT 1"):
-            self.wait_s = min((service._next_timer_us - self.clock.us()) / 1e6, service._next_sweep - self.clock.now())
+            self.wait_s = service.wait_s("timers")
         nexts = [self.clock.seconds + self.wait_s, *(entry[0] for v in self.workers for entry in v.handlers.agenda[:1])]
         self.clock.seconds = max(self.clock.seconds + 0.001, min(nexts))
 
@@ -425,6 +433,8 @@ class Simulation:
     # what must hold at the end
 
     def _check(self, finished: bool) -> None:
+        if self.wrong:
+            raise Violation(self.wrong[0])
         if not finished:
             left = self._rows("SELECT id, type, status, held, cancel_requested_at IS NOT NULL FROM executions WHERE finished_at IS NULL")
             raise Violation(f"stuck: {left}, ready {self._rows('SELECT id, state, claimed_by, wakes FROM ready')}")

@@ -46,7 +46,17 @@ def test_every_command_of_the_table_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/language.md", "docs/tasks.md", "docs/python.md", "examples/README.md"]
+    "page",
+    [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "docs/language.md",
+        "docs/tasks.md",
+        "docs/python.md",
+        "docs/cli.md",
+        "examples/README.md",
+    ],
 )
 def test_links_to_files_lead_to_files(page: str) -> None:
     text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -94,6 +94,8 @@ def test_pruning_takes_the_blobs_along(store: Store) -> None:
     branch = NewExecution("w.1", WORKFLOW, "main", "default", version="1", parent_id="w", child_no=1, root_id="w", snapshot=noise(LARGE))
     store.commit([turn(claim, 0, None, "finish", status=5, value="1", starts=(branch,))], [])
     assert [id for id, _ in blobs(store)] == ["w", "w.1"]
+    child = next(claim for claim in store.claim("a", ["default"], 10, 30.0) if claim.id == "w.1")
+    store.commit([turn(child, 0, None, "finish", status=5, value="1")], [])
     assert store.prune(-1.0, 10) == 1
     assert blobs(store) == []
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 from rhythm.app.background import BackgroundWorker
 from rhythm.app.flows import compile_flows, read_flows
 from rhythm.app.handle import Handle
-from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, life, turn, view, workflow_view
+from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, turn, view, workflow_view
 from rhythm.app.waiting import Changes, Patience
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
@@ -56,7 +56,8 @@ class Rhythm:
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
-    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process.
+    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process, and `store`,
+    which stays open, the database of the URL.
     """
 
     def __init__(
@@ -278,12 +279,13 @@ class Rhythm:
         steps, waiting = list[TraceStep](), [self._execution(id)]
         for row in waiting:
             steps += life(row)
-            steps += [turn(row, step, self._line(row, step.statement)) for step in self.store.history(row.id) if not _ends(row, step.at)]
+            steps += [turn(row, step, self.line_of(row, step.statement)) for step in self.store.history(row.id) if not _ends(row, step.at)]
             if row.type == WORKFLOW and len(waiting) < TRACED:
                 waiting += self.store.children(row.id)
-        return sorted(steps, key=lambda step: step.at)
+        return in_order(steps)
 
-    def _line(self, row: Execution, statement: int) -> int | None:
+    def line_of(self, row: Execution, statement: int) -> int | None:
+        """The line of the workflow's source in which a statement stands."""
         program = self.program(row.name, row.version) if row.type == WORKFLOW else None
         known = program is not None and 0 <= statement < len(program.code)
         return program.position(getattr(program.code[statement], "at", 0))[0] if program and known else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from rhythm.errors import ExecutionFailed
 from rhythm.record import Record
 from rhythm.store.base import TASK, Definition, Execution, Transition
 
+ENDS = ("completed", "failed", "cancelled")
 TYPES = ("workflow", "task")
 
 
@@ -50,6 +51,8 @@ class ExecutionView(Record):
     paused_at: datetime | None
     awaiting: Any  # what it waits for, as its snapshot says it
     attributes: dict[str, Any]
+    paused_reason: str = ""
+    paused_by: str = ""
 
     @property
     def ended(self) -> bool:
@@ -109,6 +112,7 @@ def view(row: Execution) -> ExecutionView:
         max_attempts=row.max_attempts, created_at=moment(row.created_at), started_at=_moment(row.started_at),
         finished_at=_moment(row.finished_at), cancel_requested_at=_moment(row.cancel_requested_at), paused_at=_moment(row.paused_at),
         awaiting=load(row.awaiting), attributes=load(row.attributes),
+        paused_reason=(row.paused_at and row.paused_reason) or "", paused_by=(row.paused_at and row.paused_by) or "",
     )  # fmt: skip
 
 
@@ -129,6 +133,20 @@ def turn(row: Execution, transition: Transition, line: int | None) -> TraceStep:
     return TraceStep(
         moment(transition.at), row.id, transition.cause, row.name, None if row.type == TASK else line, detail, transition.worker
     )
+
+
+def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:
+    """By time. What one commit did has one time: children end, then the workflow takes its turn, then children start."""
+    steps = list(steps)
+    begun = {step.execution_id: step.at for step in steps if step.what == "started"}
+
+    def place(step: TraceStep) -> tuple[datetime, int, int]:
+        depth = step.execution_id.count(".")
+        if step.what in ENDS:
+            return step.at, 3 if begun.get(step.execution_id) == step.at else 0, -depth
+        return step.at, 2 if step.what == "started" and depth else 1, depth
+
+    return sorted(steps, key=place)
 
 
 def moment(us: int) -> datetime:

@@ -16,6 +16,7 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "timer": ("◷", "35", "timer "),
     "wait": ("…", "35", "waits for "),
     "signal": ("✉", "36", "signal "),
+    "publish": ("✉", "36", "publishes "),
     "approval": ("?", "35", "asks for approval by "),
     "log": ("·", "2", ""),
     "progress": ("%", "2", ""),
@@ -72,3 +73,10 @@ def _clock(seconds: float) -> str:
     if days:
         return f"{days}d {hours:02}:{minutes:02}"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def show_line(seconds: float, what: str, depth: int, text: str, colour: bool) -> str:
+    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words."""
+    mark, paint, _ = _LOOKS[what]
+    painted = f"\x1b[{paint}m{mark}\x1b[0m" if colour else mark
+    return f"{_clock(seconds):>9}  {'  ' * depth}{painted} {text}"

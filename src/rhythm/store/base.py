@@ -385,6 +385,8 @@ class Execution(Record):
     statement: int
     awaiting: str
     attributes: str
+    paused_reason: str | None = None
+    paused_by: str | None = None
 
 
 class Transition(Record):
@@ -599,7 +601,10 @@ class Store(ABC):
 
     @abstractmethod
     def signal(self, signal: NewSignal, limit: int) -> str:
-        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full"."""
+        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
+
+        One that was received is a "duplicate" whatever came after it: its sender may forget it.
+        """
 
     @abstractmethod
     def publish(self, event: NewEvent) -> str:
@@ -628,11 +633,30 @@ class Store(ABC):
 
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:
-        """Ends cancelled tasks that nobody holds, and wakes workflows that should not be asleep: what it found."""
+        """Ends cancelled tasks that nobody holds; their ids."""
+
+    @abstractmethod
+    def parked(self, after: str, limit: int) -> list[str]:
+        """Workflows that nobody looks at and that are not paused, by id, beginning after this one."""
+
+    @abstractmethod
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Of these children (workflow, number) those of which there is no row: neither an execution nor a timer."""
+
+    @abstractmethod
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """Wakes workflows that are still parked at this `seq`; of these it fires the timers whose rows are gone. The ids."""
+
+    @abstractmethod
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Takes or prolongs the right to do what one process at a time should do. It saves work; nothing is safe because of it."""
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions."""
+        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
+
+        Those stay of which a child still goes on, or from which an execution was made that has not ended.
+        """
 
     # reading
 
@@ -649,6 +673,10 @@ class Store(ABC):
     @abstractmethod
     def waits(self, id: str) -> list[NewWait]:
         """The events that an execution waits for."""
+
+    @abstractmethod
+    def due(self, id: str) -> dict[int, int]:
+        """When the timers and delayed children of an execution are due, by number; 0 is its own start."""
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...

@@ -72,7 +72,8 @@ class CheckpointingRunner(Runner):
     ) -> None:  # fmt: skip
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us)
+        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us, self.program, observe)
+        self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
         from rhythm.ir.codec import dump_program
@@ -108,8 +109,8 @@ class CheckpointingRunner(Runner):
         raise ExecutionFailed(execution.id, execution.status, load(execution.error or "null"))
 
     def _round(self) -> None:
-        did, wait_s = self.services.run()
-        self.worker.step(0.0 if did else min(wait_s, LOOK_S))
+        did, wait_s = self.services.run(self._busy)
+        self._busy = self.worker.step(0.0 if did or self._busy else min(wait_s, LOOK_S))
 
 
 class Clock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,20 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
 
-SQL = {name: text.encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
+# Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
+SQL = {name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
 TRIES = 20  # of a transaction that met another one
+
+# Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
+# they were last analysed, must not talk the planner out of it.
+PINNED = {
+    "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+}  # fmt: skip
 
 Clock = Callable[[], int]
 Row = Any  # a tuple, as wide as its statement says
@@ -93,6 +102,10 @@ class Connection:
     def now(self) -> int:
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
+    def unpinned(self) -> None:
+        """For the rest of the transaction the planner is free: what goes through whole tables is no hot statement."""
+        self._set_all(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True)
+
     # the connection itself
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
@@ -126,8 +139,14 @@ class Connection:
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
             self._open = self._connect()
-            self.set("search_path", sql.Identifier(self.schema).as_string(self._open))
+            for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
+                self._open.adapters.register_dumper(int, dumper)
+            self._set_all({"search_path": sql.Identifier(self.schema).as_string(self._open), **PINNED})
         return self._open
+
+    def _set_all(self, settings: Mapping[str, str], local: bool = False) -> None:
+        calls = [sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in settings.items()]
+        self.query(sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)))
 
     def _connect(self) -> psycopg.Connection[Row]:
         try:

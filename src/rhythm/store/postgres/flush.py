@@ -60,9 +60,9 @@ class Flush:
         self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        self.now = self.db.now()
-        ids = [*(turn.id for turn in turns), *(end.id for end in ends)]
-        self.known = {row[0]: Known(*row) for row in self.db.all("executions_of", ids=ids)}
+        known = self.db.all("executions_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
+        self.known = {row[0]: Known(*row[:-1]) for row in known}
+        self.now = known[0][-1] if known else 0
 
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held back."""
@@ -76,6 +76,8 @@ class Flush:
         columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
         ending = [*finishing, *(end.id for end in self.ends)]
         receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
+        if not (ranges or ending or receivers):
+            return []
         return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
@@ -195,7 +197,7 @@ class Flush:
     def _deliver(self, signals: Sequence[NewSignal]) -> None:
         """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
         if signals:
-            self.rows.call([signal.execution_id for signal in signals], self.now)
+            self.rows.call([signal.execution_id for signal in signals])
             self.db.batch("insert_signals", [fields(signal) for signal in signals], now=self.now)
 
     def _to(self, turn: TurnCommit) -> int:

@@ -67,19 +67,21 @@ class Rows:
         if asleep:
             self.db.do("wake", ids=asleep, now=now)
 
-    def call(self, ids: Sequence[str], now: int) -> None:
-        """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is."""
-        known = dict(self.db.all("receivers", ids=list(ids)))
-        self.wake((id for id, held in known.items() if not held), now)
-        held = [id for id, held in known.items() if held]
+    def call(self, ids: Sequence[str]) -> int:
+        """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is. The time."""
+        known = self.db.all("receivers", ids=list(ids))
+        now = known[0][2] if known else 0
+        self.wake((id for id, held, _ in known if not held), now)
+        held = [id for id, held, _ in known if held]
         if held and len(self.db.all("lock_held", ids=held)) < len(held):
             raise AgainError
+        return int(now)
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution], now: int) -> set[str]:
-        """The ids of those that are new; they are ready, unless they are held back."""
-        created = self.insert(executions, now)
+    def start(self, executions: Sequence[NewExecution], now: int | None) -> set[str]:
+        """The ids of those that are new; they are ready, unless they are held back. Without a time it is now."""
+        created, now = self.insert(executions, now)
         self.make_ready(
             [
                 dict(id=new.id, kind=new.type, queue=new.queue, priority=new.priority, attempt=new.attempt, delay_us=int(new.delay_s * US))
@@ -90,13 +92,15 @@ class Rows:
         )
         return created
 
-    def insert(self, executions: Sequence[NewExecution], now: int) -> set[str]:
-        """The rows of executions and their contexts, but none to claim."""
-        created = {row[0] for row in self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)}
+    def insert(self, executions: Sequence[NewExecution], now: int | None) -> tuple[set[str], int]:
+        """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
+        rows = self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)
+        created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
+        now = rows[0][1] - later[rows[0][0]] if rows else 0
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
         self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
         self.insert_blobs(contexts)
-        return created
+        return created, now
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """The large ones of these snapshots, by execution; what was there before is gone."""

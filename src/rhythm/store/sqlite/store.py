@@ -118,14 +118,21 @@ class SqliteStore(base.Store):
     def _transaction(self) -> Iterator[None]:
         """Everything inside is committed together, or nothing is."""
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
+            self._say("BEGIN IMMEDIATE")
             try:
                 yield
-                self._db.execute("COMMIT")
+                self._say("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    def _say(self, text: str) -> None:
+        """A file that is locked for too long, or a disk that is full, is a database that does not answer."""
+        try:
+            self._db.execute(text)
+        except sqlite3.OperationalError as problem:
+            raise StoreError(f"the SQLite database {self.path} did not answer: {problem}") from problem
 
     def _all(self, name: str, *args: Any) -> list[Any]:
         with self._lock:
@@ -233,9 +240,12 @@ class SqliteStore(base.Store):
     # claims
 
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        if not self._one("any_free", json.dumps(wanted)):
+            return []
         with self._transaction():
             ids: list[str] = []
-            for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
+            for queue in wanted:
                 if len(ids) < limit:
                     ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
             if not ids:
@@ -258,19 +268,22 @@ class SqliteStore(base.Store):
         return dict(self._all("held_by", worker))
 
     def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
+        asked = (json.dumps(list(dead_workers)), limit)
+        if not self._all("expired", *asked):
+            return []
         with self._transaction():
-            now = self.clock()
-            expired = self._all("expired", now, json.dumps(list(dead_workers)), limit)
-            for id, kind, fence, attempt, worker in expired:
-                if kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, crash_limit, now)
+            now, expired = self.clock(), self._all("expired", *asked)
+            for id, kind, fence, attempt, worker, status, max_attempts in expired:
+                if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
+                    self._all("delete_held", id, fence)
+                elif kind == TASK:
+                    self._rescue_task(id, fence, attempt, worker, max(max_attempts, crash_limit), now)
                 else:
                     self._rescue_workflow(id, fence, worker, crash_limit, now)
             return [row[0] for row in expired]
 
-    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crash_limit: int, now: int) -> None:
-        row = self._db.execute("SELECT max_attempts FROM executions WHERE id = ?", (id,)).fetchone()
-        if row and attempt >= max(row[0], crash_limit):
+    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, limit: int, now: int) -> None:
+        if attempt >= limit:
             self._all("delete_held", id, fence)
             self._finish(id, FAILED, _crashed("its worker died", attempt), now, fence, worker, attempt)
         else:
@@ -278,11 +291,7 @@ class SqliteStore(base.Store):
 
     def _rescue_workflow(self, id: str, fence: int, worker: str, crash_limit: int, now: int) -> None:
         raised = self._one("next_fence")[0]
-        context = self._one("raise_context_fence", raised, id)
-        if context is None:
-            self._all("delete_held", id, fence)
-            return
-        seq = context[0]
+        seq = self._one("raise_context_fence", raised, id)[0]
         crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
         if crashes >= crash_limit:
             status = self._one("status_of", id)[0]
@@ -301,15 +310,14 @@ class SqliteStore(base.Store):
         return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
 
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
-        return {need.id: self._outcomes(need) for need in needed}
-
-    def _outcomes(self, need: Needed) -> list[ChildOutcome]:
-        if need.whole and len(need.numbers) > 1 and not self._all_ended(need):
-            return []
-        ids = json.dumps([child_id(need.id, n) for n in need.numbers])
-        children = self._all("ended_children", {"ids": ids})
-        waits = self._all("ended_waits", {"id": need.id, "numbers": json.dumps(list(need.numbers))})
-        return [ChildOutcome(*row) for row in (*children, *waits)]
+        found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
+        decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
+        numbers = [(need.id, n) for need in decided for n in need.numbers]
+        children = self._all("ended_children", json.dumps([child_id(id, n) for id, n in numbers]))
+        waits = self._all("ended_waits", {"numbers": json.dumps(numbers)})
+        for id, *row in (*children, *waits):
+            found[id].append(ChildOutcome(*row))
+        return found
 
     def _all_ended(self, need: Needed) -> bool:
         """Whether there is anything to decide: one index look-up that stops at the first unfinished child."""
@@ -338,7 +346,7 @@ class SqliteStore(base.Store):
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
-        self._write_children(turn, now)
+        self._write_children(turn, row[6], now)
         for event in turn.events:
             self._publish(event, now)
         for id in turn.consumed:
@@ -354,10 +362,9 @@ class SqliteStore(base.Store):
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
-        self._all(
-            "suspend_execution",
-            {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes},
-        )
+        if to != status or not row[7] or turn.attributes is not None:
+            suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes}
+            self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
 
     def _keep_blob(self, turn: TurnCommit) -> None:
@@ -382,9 +389,7 @@ class SqliteStore(base.Store):
             return Committed(turn.id, "own" if turn.end == "own" else "woken", ready[1], promoted)
         return Committed(turn.id, "parked", 0, promoted)
 
-    def _write_children(self, turn: TurnCommit, now: int) -> None:
-        if turn.done:
-            root = self._one("root_of", turn.id)[0]
+    def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
             result, error = _split(done.status, done.value)
             self._all(
@@ -522,22 +527,24 @@ class SqliteStore(base.Store):
     def signal(self, signal: NewSignal, limit: int) -> str:
         with self._transaction():
             row = self._one("status_of", signal.execution_id)
+            if self._one("signal_known", signal.id):
+                return "duplicate"
             if row is None:
                 return "missing"
             if row[0] >= TERMINAL:
                 return "late"
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
-            return "sent" if self._deliver(signal, self.clock()) else "duplicate"
+            self._deliver(signal, self.clock())
+            return "sent"
 
-    def _deliver(self, signal: NewSignal, now: int) -> bool:
-        """Into the mailbox of whoever is still there; to one who has ended it comes too late."""
+    def _deliver(self, signal: NewSignal, now: int) -> None:
+        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one."""
         row = self._one("status_of", signal.execution_id)
         if row is None or row[0] >= TERMINAL or not self._count("insert_signal", {**signal.__dict__, "now": now}):
-            return False
+            return
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
-        return True
 
     def publish(self, event: NewEvent) -> str:
         with self._transaction():
@@ -578,7 +585,7 @@ class SqliteStore(base.Store):
             return {id: self._cancel(id, row, now) for id, row in known.items() if row}
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
-        status, _, _, _, type, _ = row
+        status, type = row[0], row[4]
         if status >= TERMINAL:
             return False
         self._all("flag_cancel", now, id)
@@ -636,6 +643,9 @@ class SqliteStore(base.Store):
     # services
 
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
+        due, now = self._one("next_due")
+        if due is None or due > now:
+            return 0, due
         with self._transaction():
             now = self.clock()
             timers = self._all("due_timers", now, limit)
@@ -664,23 +674,38 @@ class SqliteStore(base.Store):
         self._all("time_out", now, id)
 
     def sweep(self, limit: int) -> list[str]:
-        found = []
+        if not self._all("cancelled_tasks", limit):
+            return []
         with self._transaction():
-            now = self.clock()
-            for id, type in self._all("cancelled_tasks", limit):
-                if type == TASK:
-                    self._all("delete_ready", id)
-                    self._finish(id, CANCELLED, _cancelled(), now, None, None)
-                    found.append(f"{id}: a cancelled task that nobody held")
-                else:
-                    self._wake(id, now)
-        return found
+            found, now = [id for (id,) in self._all("cancelled_tasks", limit)], self.clock()
+            for id in found:
+                self._all("delete_ready", id)
+                self._finish(id, CANCELLED, _cancelled(), now, None, None)
+            return found
+
+    def parked(self, after: str, limit: int) -> list[str]:
+        return [id for (id,) in self._all("parked", after, limit)]
+
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self._all("without_rows", json.dumps(children))
+
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        with self._transaction():
+            woken = [id for id, seq in stuck.items() if self._one("wake_parked", id, seq)]
+            for id, n in timers:
+                if id in woken:
+                    self._all("insert_fired", id, n)
+            return woken
+
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        with self._transaction():
+            return self._one("lease", {"name": name, "holder": holder, "ttl_us": int(ttl_s * US)}) is not None
 
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
-            before = self.clock() - int(older_than_s * US)
-            self._all("delete_events", before, limit)
-            roots = self._all("old_roots", before, limit)
+            age_us = int(older_than_s * US)
+            self._all("delete_events", self.clock() - age_us, limit)
+            roots = self._all("old_roots", age_us, limit)
             for (root,) in roots:
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
@@ -719,6 +744,9 @@ class SqliteStore(base.Store):
 
     def waits(self, id: str) -> list[NewWait]:
         return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
+
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self._all("due", {"id": id}))
 
     def history(self, id: str) -> list[Transition]:
         return [
