@@ -12,16 +12,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError
 from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Worker, WorkerSettings
-from tests.support.stores import MakeStore, ready_rows, rows_of, sqlite_in_memory
+from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
 
 EPOCH_US = 1_800_000_000_000_000
 ROUNDS = 20_000
@@ -47,7 +49,7 @@ class VirtualHandlers:
         self.begun: list[Any] = []  # the inputs of all that were started
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         self.order += 1
         self.begun.append(inputs)
         entry = (
@@ -135,6 +137,7 @@ class World:
         self.signals: list[tuple[float, NewSignal]] = []
         self.begun: list[Any] = []  # the inputs of all bodies, also of those whose worker died
         self.generation = 0
+        self.bugs: list[str] = []  # what the sweep has found: nothing, ever
         self._boot()
 
     def _boot(self) -> None:
@@ -144,13 +147,18 @@ class World:
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance, self._saw)
         self.worker.sleep = lambda seconds: None
-        self.services = Services(self.store, ServiceSettings(crash_limit=self.settings.crash_limit), self.clock.now, self.clock.us)
+        settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
+        self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
+
+    def observe(self, what: str, id: str, detail: str) -> None:
+        if what == "bug":
+            self.bugs.append(f"{id}: {detail}")
 
     def _saw(self, what: str, id: str, detail: str) -> None:
         """A body begins only under a claim that is in force: its own, or its workflow's."""
         if what == "task":
             claims = f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' AND state = 1"
-            until = [row[0] for row in rows_of(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
+            until = [row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
             assert any(at > self.clock.us() for at in until), f"a body of {id} began without a claim"
 
     def program(self, name: str, version: str | None) -> Program | None:
@@ -172,12 +180,13 @@ class World:
         self.signals.append((at, NewSignal(f"s{len(self.signals)}", id, name, json.dumps(payload))))
 
     def run(self, id: str = "run") -> Execution:
-        """Until the execution has ended, and everything that it started."""
+        """Until the execution has ended, and everything that it started; then no rule may be broken."""
         asleep = False
         for number in range(ROUNDS):
             execution = self.inner.get([id])[id]
             if execution.finished_at is not None and self._quiet():
                 self.doctor()
+                assert self.bugs == []
                 return execution
             if number % LOOK_EVERY == 0:
                 before, asleep = asleep, self._asleep()
@@ -187,8 +196,9 @@ class World:
         raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
 
     def doctor(self, grace_s: float = 0.0) -> None:
-        """No rule is broken. Nothing is under way in a quiet world, so nothing may be late."""
-        found = broken_rules(self.inner, grace_s)
+        """No rule is broken. Nothing is under way in a quiet world, so nothing may be late; only the sweep comes now and then."""
+        self.inner.sweep(1000)
+        found = examine(self.inner, grace_s)
         assert not found, found
 
     def _quiet(self) -> bool:

@@ -13,7 +13,7 @@ from rhythm.errors import StoreError
 from rhythm.store.base import TASK, Execution
 from rhythm.worker.handlers import Task
 from tests.engine.driver import Crashed, World
-from tests.support.stores import MakeStore, ready_rows, rows_of
+from tests.support.stores import MakeStore, ready_rows, rows
 
 MakeWorld = Callable[..., World]
 BOTH = pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
@@ -70,6 +70,7 @@ def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(make_world: Make
     rounds(world, 100)
     assert world.inner.get(["run"])["run"].status == "paused"
     assert world.ran["value(1)"] == 0
+    world.doctor()
     world.inner.pause("run", False)
     assert result_of(world.run()) == 1
 
@@ -153,7 +154,7 @@ def test_result_that_cannot_be_stored_is_a_failure_of_the_task(make_world: MakeW
     world = make_world('workflow main { try { await task("odd") } catch (e) { return e.message } }', owner_run=owner_run)
     world.tasks["odd"] = Task(lambda: object(), "odd", "default", 0, None, None)
     world.start()
-    assert "cannot be stored" in result_of(world.run())
+    assert "InvalidResult: result is of type object, which has no JSON form" in result_of(world.run())
 
 
 def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
@@ -279,7 +280,7 @@ def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
 
 def orphan(world: World, id: str, kind: int) -> None:
     """A row in `ready` for what has ended, as a late wake leaves it."""
-    rows_of(world.inner, f"INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES ('{id}', {kind}, 'system', 0, 0, 0)")
+    rows(world.inner, f"INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES ('{id}', {kind}, 'system', 0, 0, 0)")
 
 
 def test_row_of_a_workflow_that_has_ended_is_dropped(make_world: MakeWorld) -> None:
@@ -395,3 +396,29 @@ def test_signal_that_came_during_a_task_is_found(make_world: MakeWorld) -> None:
     world.start()
     world.signal(0.0, "go", 5)
     assert result_of(world.run()) == 5
+
+
+def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> None:
+    flow = """
+    workflow main {
+      try { await all([task("fail"), task("value", { x: 1, took: 5 })], { keep: true }) } catch (e) { await sleep(10) }
+    }
+    """
+    world = World(flow)
+    world.start()
+    assert world.run().status == "completed"
+    assert [child.attempt for child in world.inner.children("run")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "loser", ['task("value", { x: "s", took: 50 })', 'workflow("child")'], ids=["queued task", "child that runs its own"]
+)
+def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(make_store: MakeStore, loser: str) -> None:
+    flow = f"""
+    workflow main {{ let first = await race([{loser}, sleep(0.5)]); return first.key }}
+    workflow child {{ let x = await task("value", {{ x: "s", took: 50 }}) }}
+    """
+    world = World(flow, make_store=make_store)
+    world.start()
+    assert (world.run().result, world.ran["value('s')"]) == ("1", 0)
+    assert world.clock.seconds < 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import TextIO
 
 _LOOKS = {  # what happened: mark, colour, words before the detail
@@ -15,28 +16,45 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "timer": ("◷", "35", "timer "),
     "wait": ("…", "35", "waits for "),
     "signal": ("✉", "36", "signal "),
+    "publish": ("✉", "36", "publishes "),
     "approval": ("?", "35", "asks for approval by "),
     "log": ("·", "2", ""),
     "progress": ("%", "2", ""),
     "completed": ("■", "32;1", "completed "),
     "failed": ("■", "31;1", "failed "),
     "cancelled": ("■", "33", "cancelled "),
+    "stopped": ("■", "33", "cancelled "),
+    "lost": ("!", "31", ""),
+    "unknown": ("!", "31", "the store gave no answer: "),
+    "broken": ("!", "31", ""),
 }
+
+
+TASKS = ("task", "done", "retry", "failure", "stopped")  # what happens to a task is shown with its workflow
+ENDS = ("completed", "failed", "cancelled")  # of an execution; its detail is the error's message
 
 
 class Trace:
     """Writes one line per happening. Called from one thread at a time or many."""
 
-    def __init__(self, out: TextIO, enabled: bool = True) -> None:
-        self.out, self.enabled = out, enabled
+    def __init__(self, out: TextIO, seconds: Callable[[], float]) -> None:
+        self.out, self.seconds, self.began = out, seconds, seconds()
+        self.labels: dict[str, str] = {}  # of executions, by id
+        self.waits: dict[str, str] = {}  # what they were last said to wait for: one that was woken for nothing waits on
         self.colour = out.isatty() and "NO_COLOR" not in os.environ
         self.lock = threading.Lock()
 
-    def __call__(self, seconds: float, what: str, execution: str, detail: str) -> None:
-        if not self.enabled:
-            return
+    def __call__(self, what: str, execution: str, detail: str) -> None:
+        seconds = self.seconds() - self.began
         mark, colour, words = _LOOKS[what]
-        margin = " " * 11 + "  " * execution.count(".")
+        if what == "wait" and self.waits.get(execution) == detail:
+            return
+        self.waits[execution] = detail if what == "wait" else ""
+        if what == "start":
+            self.labels[execution] = detail
+        elif what in ENDS:
+            detail = self.labels.get(execution, "") + (f": {detail}" if detail else "")
+        margin = " " * 11 + "  " * (execution.count(".") - (what in TASKS))
         text, *more = detail.split("\n")
         line = f"{_clock(seconds):>9}  {margin[11:]}{self._paint(mark, colour)} {words}{text}"
         with self.lock:
@@ -56,3 +74,10 @@ def _clock(seconds: float) -> str:
     if days:
         return f"{days}d {hours:02}:{minutes:02}"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def show_line(seconds: float, what: str, depth: int, text: str, colour: bool) -> str:
+    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words."""
+    mark, paint, _ = _LOOKS[what]
+    painted = f"\x1b[{paint}m{mark}\x1b[0m" if colour else mark
+    return f"{_clock(seconds):>9}  {'  ' * depth}{painted} {text}"

@@ -263,13 +263,6 @@ def element(target: Any, index: Any, optional: bool = False) -> Any:
     raise Fault("TypeMismatch", f"{kind(target)} has no elements")
 
 
-def at_path(data: Any, path: str) -> Any:
-    """What lies at a dotted path of keys; null where it leads nowhere."""
-    for key in path.split("."):
-        data = data.get(key) if type(data) is dict else None
-    return data
-
-
 def whole(value: Any, what: str) -> int:
     """The value as a whole number."""
     if type(value) is int:
@@ -310,6 +303,10 @@ def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) 
             kind_of = type(item)
             if kind_of is str:
                 total += len(item)
+                if not item.isascii():
+                    total += len(item.encode("utf-8", "surrogatepass")) - len(item)
+                    if total > limit:
+                        break
             elif kind_of is dict or kind_of is list:
                 below += item.values() if kind_of is dict else item
                 total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0
