@@ -24,6 +24,7 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal
 from rhythm.store.sqlite.store import SqliteStore
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
@@ -89,11 +90,15 @@ def case_of(seed: int, chance: random.Random) -> Case:
 class Handlers(VirtualHandlers):
     """Handlers last as long as chance wants. One that is given up may not notice, and answer all the same."""
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(self, sim: Simulation, worker: str) -> None:
         super().__init__(sim.clock)
-        self.sim = sim
+        self.sim, self.worker = sim, worker
+        self.begun: dict[str, tuple[float, int, Callable[[], None]]] = {}
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+        self.sim.body_begins(self.worker, current.id)
+        if self.begun.get(current.id) in self.agenda:
+            raise Violation(f"a second body of {current.id} began on {self.worker} beside the first")
         self.order += 1
         entry = (
             self.clock.now() + self.sim.duration(),
@@ -101,9 +106,11 @@ class Handlers(VirtualHandlers):
             lambda: report(ended_by(task, lambda: task.function(**(inputs or {})))),
         )
         heapq.heappush(self.agenda, entry)
-        return lambda: self._give_up(entry)
+        self.begun[current.id] = entry
+        return lambda: self._give_up(current.id, entry)
 
-    def _give_up(self, entry: tuple[float, int, Callable[[], None]]) -> None:
+    def _give_up(self, id: str, entry: tuple[float, int, Callable[[], None]]) -> None:
+        self.begun.pop(id, None)
         if entry in self.agenda and not self.sim.strikes("late handler", 0.5):
             self.agenda.remove(entry)
             heapq.heapify(self.agenda)
@@ -116,8 +123,8 @@ class Virtual:
         self.sim, self.number = sim, number
         self.dead = self.busy = False
         self.frozen_until = 0.0
-        self.handlers = Handlers(sim)
         name, chance = f"w{number}.{generation}", random.Random(f"{sim.seed}.{number}.{generation}")
+        self.handlers = Handlers(sim, name)
         self.worker = Worker(
             Interleaved(sim, self), sim.program, sim.tasks_of(number), self.handlers, name, sim.settings, sim.clock.now, chance, self._saw
         )  # type: ignore[arg-type]  # Interleaved passes every call on to a store
@@ -125,10 +132,6 @@ class Virtual:
 
     def _saw(self, what: str, id: str, detail: str) -> None:
         self.sim.met[f"seen: {what}"] += 1
-        if what == "task":
-            self.sim.body_begins(self.worker.name, id)
-            if id in self.worker.bodies.running:
-                raise Violation(f"a second body of {id} began on {self.worker.name} beside the first")
 
     def can_step(self) -> bool:
         return not self.busy and self.frozen_until <= self.sim.clock.now()
