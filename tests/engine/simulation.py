@@ -26,11 +26,12 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Worker, WorkerSettings
-from tests.engine.driver import Clock, Crashed, VirtualHandlers, broken_rules
+from tests.engine.driver import Clock, Crashed, VirtualHandlers
 from tests.engine.simulated_programs import FIXED, POISON, POISONED
 from tests.support.generate import program as generated
 from tests.support.postgres import Schemas, server
@@ -107,11 +108,15 @@ def case_of(seed: int, chance: random.Random) -> Case:
 class Handlers(VirtualHandlers):
     """Handlers last as long as chance wants. One that is given up may not notice, and answer all the same."""
 
-    def __init__(self, sim: Simulation, process: Virtual) -> None:
+    def __init__(self, sim: Simulation, process: Virtual, worker: str) -> None:
         super().__init__(sim.clock)
-        self.sim, self.process = sim, process
+        self.sim, self.process, self.worker = sim, process, worker
+        self.begun: dict[str, tuple[float, int, Callable[[], None]]] = {}
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
+        self.sim.body_begins(self.worker, current.id)
+        if self.begun.get(current.id) in self.agenda:
+            raise Violation(f"a second body of {current.id} began on {self.worker} beside the first")
         self.order += 1
 
         def run() -> None:
@@ -121,9 +126,11 @@ class Handlers(VirtualHandlers):
 
         entry = (self.clock.now() + self.sim.duration(), self.order, run)
         heapq.heappush(self.agenda, entry)
-        return lambda: self._give_up(entry)
+        self.begun[current.id] = entry
+        return lambda: self._give_up(current.id, entry)
 
-    def _give_up(self, entry: tuple[float, int, Callable[[], None]]) -> None:
+    def _give_up(self, id: str, entry: tuple[float, int, Callable[[], None]]) -> None:
+        self.begun.pop(id, None)
         if entry in self.agenda and not self.sim.strikes("late handler", 0.5):
             self.agenda.remove(entry)
             heapq.heapify(self.agenda)
@@ -136,8 +143,8 @@ class Virtual:
         self.sim, self.number = sim, number
         self.dead = self.busy = False
         self.frozen_until = 0.0
-        self.handlers = Handlers(sim, self)
         name, chance = f"w{number}.{generation}", random.Random(f"{sim.seed}.{number}.{generation}")
+        self.handlers = Handlers(sim, self, name)
         self.worker = Worker(
             Interleaved(sim, self), self.program, sim.tasks_of(number), self.handlers, name, sim.settings, sim.clock.now, chance, self._saw
         )  # type: ignore[arg-type]  # Interleaved passes every call on to a store
@@ -148,14 +155,10 @@ class Virtual:
         if name == "poison" and version is not None:
             self.sim.kill(self, "poisonous turn")
             raise Crashed
-        return self.sim.programs.get(name)
+        return self.sim.program(name, version)
 
     def _saw(self, what: str, id: str, detail: str) -> None:
         self.sim.met[f"seen: {what}"] += 1
-        if what == "task":
-            self.sim.body_begins(self.worker.name, id)
-            if id in self.worker.bodies.running:
-                raise Violation(f"a second body of {id} began on {self.worker.name} beside the first")
 
     def can_step(self) -> bool:
         return not self.busy and self.frozen_until <= self.sim.clock.now()
@@ -208,9 +211,9 @@ class Interleaved:
 class Simulation:
     """One seed: a database, three processes, services, clients, and chance."""
 
-    def __init__(self, seed: int, make_store: MakeStore = sqlite_in_memory, more: bool = True, late_runs_once: bool = False) -> None:
-        """`more`: with MORE_FAULTS. `late_runs_once`: a commit that is applied late is no excuse for a body that runs again."""
-        self.seed, self.chance, self.late_runs_once = seed, random.Random(seed), late_runs_once
+    def __init__(self, seed: int, make_store: MakeStore = sqlite_in_memory, more: bool = True) -> None:
+        """`more`: with MORE_FAULTS."""
+        self.seed, self.chance = seed, random.Random(seed)
         self.case = case_of(seed, self.chance)
         self.clock = Clock()
         self.inner = make_store(self.clock.us)
@@ -257,6 +260,9 @@ class Simulation:
         first = programs[0]
         self.inner.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
 
+    def program(self, name: str, version: str | None) -> Program | None:
+        return self.programs.get(name)
+
     def _boot(self, number: int) -> Virtual:
         self.generation += 1
         return Virtual(self, number, self.generation)
@@ -266,7 +272,9 @@ class Simulation:
         return {name: task for name, task in self.tasks.items() if name != "double" or number < 2 or self.seed % 3}
 
     def _service(self) -> Services:
-        settings = ServiceSettings(crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2)
+        settings = ServiceSettings(
+            crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2
+        )
         store, holder = Interleaved(self, None), f"services {self.chance.random()}"
         return Services(store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder)  # type: ignore[arg-type]
 
@@ -537,7 +545,7 @@ class Simulation:
         """Whatever has ended can go, and nothing of it stays."""
         self.clock.seconds += 1.0
         self._prune(0.0)
-        if left := {table: len(rows) for table in TABLES if (rows := self._rows(f"SELECT 1 FROM {table}"))}:
+        if left := {table: len(found) for table in TABLES if (found := self._rows(f"SELECT 1 FROM {table}"))}:
             raise Violation(f"left over after pruning: {left}")
 
     def _check_end(self, root: Execution) -> None:
@@ -551,7 +559,8 @@ class Simulation:
 
     def _taken_for_poison(self, root: Execution) -> bool:
         """Where there is poison, what often was with it on a worker that died, or was rescued as often, fails like it."""
-        crashed = self._rows(f"SELECT 1 FROM executions WHERE error LIKE '%Crashed%' AND name <> 'poison' AND root_id = '{root.id}'")
+        errors = self._rows(f"SELECT error FROM executions WHERE error IS NOT NULL AND name <> 'poison' AND root_id = '{root.id}'")
+        crashed = any("Crashed" in error for (error,) in errors)
         if "poison" not in self.on or not (crashed or root.id in self.pruned):
             return False
         self.met["taken for poison"] += 1

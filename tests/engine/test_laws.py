@@ -200,9 +200,9 @@ def test_inputs_of_a_body_are_committed_before_it_begins(make_world: MakeWorld, 
         world = make_world(flow, n, mode)
         world.start()
         assert world.run().status == "completed"
-        given = {(inputs["x"]["of"], inputs["x"]["is"]) for inputs in world.begun}
+        given = {(inputs["x"]["of"], inputs["x"]["is"]) for inputs in world.given}
         assert len(given) == 3, f"call {n}: one task was given different inputs: {given}"
-        again += len(world.begun) > 3
+        again += len(world.given) > 3
     assert again, "some died after a body had begun"
 
 

@@ -27,7 +27,6 @@ FOUND = {  # failed before the error was mended; another order of store calls or
     22901: "the same, with two workflows",
     184: "a cancelled workflow whose worker went away never ran what its `finally` awaits",
 }
-APPLIED_LATE = (21101, 22901)  # a commit that is applied after its witness was read: a promoted body runs again
 HELD = """
 workflow main() {
   let found = await all([workflow("child", { x: n }) for n in range(2)], { concurrency: 1 })
@@ -68,12 +67,6 @@ def test_everything_ends_as_it_must_on_postgres_whatever_goes_wrong(simulated: S
 @pytest.mark.parametrize("seed", FOUND)
 def test_seed_that_once_found_an_error(seed: int) -> None:
     assert not problems([Simulation(seed, more=False).run()])
-
-
-@pytest.mark.xfail(reason="the resend says `lost` where the first commit was applied after all", strict=True)
-@pytest.mark.parametrize("seed", APPLIED_LATE)
-def test_commit_that_is_applied_late_does_not_make_a_body_run_again(seed: int) -> None:
-    assert not problems([Simulation(seed, more=False, late_runs_once=True).run()])
 
 
 def test_held_child_does_not_begin_because_it_is_paused_or_told_something() -> None:

@@ -228,7 +228,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
     "existing_execution": "executions_key", "keyed": "executions_key", "running_retry": "executions_retries",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
-    "events_after": "events_of_type",
+    "events_after": "events_of_type", "due": "executions_unfinished",
 }  # fmt: skip
 MAY_SCAN = r"SCAN (\w+ VIRTUAL TABLE|json_each|fences|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
 READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`
