@@ -98,7 +98,7 @@ FENCES = (
     ),
     Guard(
         "drop: only under my fence", rule("dropping_needs_the_fence"),
-        lite("delete_held", " AND fence = ?", " AND ? > 0"), pg("delete_held", " AND r.fence = x.fence", ""),
+        lite("delete_held", " AND fence = ?", " AND ? > 0"), pg("drop", " AND r.fence = x.fence", ""),
     ),
     Guard(
         "complete a task: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
@@ -106,7 +106,7 @@ FENCES = (
     ),
     Guard(
         "park: only under my fence", rule("a_wake_after_the_park_makes_the_row_again"),
-        lite("delete_parked", " AND fence = ? AND", " AND ? > 0 AND"), pg("delete_parked", " AND r.fence = x.fence", ""),
+        lite("delete_parked", " AND fence = ? AND", " AND ? > 0 AND"), pg("park", " AND r.fence = x.fence", ""),
     ),
     Guard(
         "turn: no fence in the context is newer than mine", rule("a_turn_under_an_older_fence_than_the_contexts_is_lost"),
@@ -165,7 +165,8 @@ WAKES = (
     Guard(
         "park: nothing has happened since I looked",
         rule("a_wake_before_the_park_refuses_it", "a_turn_that_would_park_is_committed_but_woken"),
-        lite("delete_parked", " AND wakes = ?", " AND ? >= 0"), pg("delete_parked", " AND r.wakes = x.wakes", ""),
+        lite("delete_parked", " AND wakes = ?", " AND ? >= 0"),
+        pg("park", " AND locked.wakes = locked.seen", "") + pg("delete_parked", " AND r.wakes = x.wakes", ""),
     ),
     Guard(
         "a wake of a claimed row is counted", rule("a_wake_before_the_park_refuses_it"),
