@@ -46,12 +46,12 @@ class VirtualHandlers:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.order = clock, 0
-        self.begun: list[Any] = []  # the inputs of all that were started
+        self.begins: Callable[[str, Any], None] = lambda id, inputs: None  # told of every body, with its inputs
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
 
     def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         self.order += 1
-        self.begun.append(inputs)
+        self.begins(current.id, inputs)
         entry = (
             self.clock.now() + float((inputs or {}).get("took", 0)),
             self.order,
@@ -129,7 +129,7 @@ class World:
         programs = compile_flow(text, "main.flow").programs_or_raise()
         self.inner.register([Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs])
         self.signals: list[tuple[float, NewSignal]] = []
-        self.begun: list[Any] = []  # the inputs of all bodies, also of those whose worker died
+        self.given: list[Any] = []  # the inputs of all bodies, also of those whose worker died
         self.generation = 0
         self.bugs: list[str] = []  # what the sweep has found: nothing, ever
         self._boot()
@@ -137,9 +137,9 @@ class World:
     def _boot(self) -> None:
         self.generation += 1
         self.handlers = VirtualHandlers(self.clock)
-        self.handlers.begun = self.begun
+        self.handlers.begins = self._begins
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
-        self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance, self._saw)
+        self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
         self.worker.sleep = lambda seconds: None
         settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
         self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
@@ -148,12 +148,12 @@ class World:
         if what == "bug":
             self.bugs.append(f"{id}: {detail}")
 
-    def _saw(self, what: str, id: str, detail: str) -> None:
+    def _begins(self, id: str, inputs: Any) -> None:
         """A body begins only under a claim that is in force: its own, or its workflow's."""
-        if what == "task":
-            claims = f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' AND state = 1"
-            until = [row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
-            assert any(at > self.clock.us() for at in until), f"a body of {id} began without a claim"
+        self.given.append(inputs)
+        claims = f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' AND state = 1"
+        until = [row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
+        assert any(at > self.clock.us() for at in until), f"a body of {id} began without a claim"
 
     def program(self, name: str, version: str | None) -> Program | None:
         definition = self.inner.definition(name, version)

@@ -111,11 +111,11 @@ class Handlers(VirtualHandlers):
     def __init__(self, sim: Simulation, process: Virtual, worker: str) -> None:
         super().__init__(sim.clock)
         self.sim, self.process, self.worker = sim, process, worker
-        self.bodies: dict[str, tuple[float, int, Callable[[], None]]] = {}
+        self.begun: dict[str, tuple[float, int, Callable[[], None]]] = {}
 
     def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         self.sim.body_begins(self.worker, current.id)
-        if self.bodies.get(current.id) in self.agenda:
+        if self.begun.get(current.id) in self.agenda:
             raise Violation(f"a second body of {current.id} began on {self.worker} beside the first")
         self.order += 1
 
@@ -126,11 +126,11 @@ class Handlers(VirtualHandlers):
 
         entry = (self.clock.now() + self.sim.duration(), self.order, run)
         heapq.heappush(self.agenda, entry)
-        self.bodies[current.id] = entry
+        self.begun[current.id] = entry
         return lambda: self._give_up(current.id, entry)
 
     def _give_up(self, id: str, entry: tuple[float, int, Callable[[], None]]) -> None:
-        self.bodies.pop(id, None)
+        self.begun.pop(id, None)
         if entry in self.agenda and not self.sim.strikes("late handler", 0.5):
             self.agenda.remove(entry)
             heapq.heapify(self.agenda)
@@ -155,7 +155,7 @@ class Virtual:
         if name == "poison" and version is not None:
             self.sim.kill(self, "poisonous turn")
             raise Crashed
-        return self.sim.programs.get(name)
+        return self.sim.program(name, version)
 
     def _saw(self, what: str, id: str, detail: str) -> None:
         self.sim.met[f"seen: {what}"] += 1
@@ -259,6 +259,9 @@ class Simulation:
         self.inner.register([Definition(p.name, p.version, p.language, self.case.text, dump_program(p), p.file) for p in programs])
         first = programs[0]
         self.inner.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
+
+    def program(self, name: str, version: str | None) -> Program | None:
+        return self.programs.get(name)
 
     def _boot(self, number: int) -> Virtual:
         self.generation += 1
@@ -542,7 +545,7 @@ class Simulation:
         """Whatever has ended can go, and nothing of it stays."""
         self.clock.seconds += 1.0
         self._prune(0.0)
-        if left := {table: len(rows) for table in TABLES if (rows := self._rows(f"SELECT 1 FROM {table}"))}:
+        if left := {table: len(found) for table in TABLES if (found := self._rows(f"SELECT 1 FROM {table}"))}:
             raise Violation(f"left over after pruning: {left}")
 
     def _check_end(self, root: Execution) -> None:
@@ -556,7 +559,8 @@ class Simulation:
 
     def _taken_for_poison(self, root: Execution) -> bool:
         """Where there is poison, what often was with it on a worker that died, or was rescued as often, fails like it."""
-        crashed = self._rows(f"SELECT 1 FROM executions WHERE error LIKE '%Crashed%' AND name <> 'poison' AND root_id = '{root.id}'")
+        errors = self._rows(f"SELECT error FROM executions WHERE error IS NOT NULL AND name <> 'poison' AND root_id = '{root.id}'")
+        crashed = any("Crashed" in error for (error,) in errors)
         if "poison" not in self.on or not (crashed or root.id in self.pruned):
             return False
         self.met["taken for poison"] += 1

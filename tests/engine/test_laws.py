@@ -167,32 +167,6 @@ def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
     assert world.inner.get(["run"])["run"].status in ("running", "suspended")
 
 
-def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> None:
-    flow = """
-    workflow main {
-      try { await all([task("fail"), task("value", { x: 1, took: 5 })], { keep: true }) } catch (e) { await sleep(10) }
-    }
-    """
-    world = World(flow)
-    world.start()
-    assert world.run().status == "completed"
-    assert [child.attempt for child in world.inner.children("run")] == [1, 1]
-
-
-@pytest.mark.parametrize(
-    "loser", ['task("value", { x: "s", took: 50 })', 'workflow("child")'], ids=["queued task", "child that runs its own"]
-)
-def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(make_store: MakeStore, loser: str) -> None:
-    flow = f"""
-    workflow main {{ let first = await race([{loser}, sleep(0.5)]); return first.key }}
-    workflow child {{ let x = await task("value", {{ x: "s", took: 50 }}) }}
-    """
-    world = World(flow, make_store=make_store)
-    world.start()
-    assert (world.run().result, world.ran["value('s')"]) == ("1", 0)
-    assert world.clock.seconds < 1
-
-
 # who may run what
 
 
@@ -226,9 +200,9 @@ def test_inputs_of_a_body_are_committed_before_it_begins(make_world: MakeWorld, 
         world = make_world(flow, n, mode)
         world.start()
         assert world.run().status == "completed"
-        given = {(inputs["x"]["of"], inputs["x"]["is"]) for inputs in world.begun}
+        given = {(inputs["x"]["of"], inputs["x"]["is"]) for inputs in world.given}
         assert len(given) == 3, f"call {n}: one task was given different inputs: {given}"
-        again += len(world.begun) > 3
+        again += len(world.given) > 3
     assert again, "some died after a body had begun"
 
 
@@ -422,3 +396,29 @@ def test_signal_that_came_during_a_task_is_found(make_world: MakeWorld) -> None:
     world.start()
     world.signal(0.0, "go", 5)
     assert result_of(world.run()) == 5
+
+
+def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> None:
+    flow = """
+    workflow main {
+      try { await all([task("fail"), task("value", { x: 1, took: 5 })], { keep: true }) } catch (e) { await sleep(10) }
+    }
+    """
+    world = World(flow)
+    world.start()
+    assert world.run().status == "completed"
+    assert [child.attempt for child in world.inner.children("run")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "loser", ['task("value", { x: "s", took: 50 })', 'workflow("child")'], ids=["queued task", "child that runs its own"]
+)
+def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(make_store: MakeStore, loser: str) -> None:
+    flow = f"""
+    workflow main {{ let first = await race([{loser}, sleep(0.5)]); return first.key }}
+    workflow child {{ let x = await task("value", {{ x: "s", took: 50 }}) }}
+    """
+    world = World(flow, make_store=make_store)
+    world.start()
+    assert (world.run().result, world.ran["value('s')"]) == ("1", 0)
+    assert world.clock.seconds < 1

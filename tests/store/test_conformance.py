@@ -927,14 +927,3 @@ def test_pause_keeps_its_reason_and_who_said_so_until_the_resume(store: Store) -
     assert store.find(None, None, None, 1) == [paused]
     assert store.pause("w", False)
     assert (store.get(["w"])["w"].paused_at, store.get(["w"])["w"].paused_reason) == (None, "")
-
-
-def test_pruning_spares_what_has_something_below_it_that_goes_on(store: Store, clock: Clock) -> None:
-    claim = begun(store)
-    assert outcome(store, turn(claim, end="own", starts=(task("w.1"),))) == "own"
-    body = claims(store)["w.1"]
-    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
-    clock.forward(61)
-    assert store.prune(60.0, 10) == 0
-    assert end(store, body)
-    assert (store.prune(60.0, 10), store.get(["w", "w.1"])) == (1, {})

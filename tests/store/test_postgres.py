@@ -238,6 +238,26 @@ def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
     assert ready_rows(store) == [("w", 0, 0)]
 
 
+def test_a_flush_that_waits_for_one_row_has_locked_no_later_one(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    """It parks `p2` and, by the end of a task, wakes `p1`: whoever has `p1` may go on to take `p2`."""
+    start(store, "p2")
+    held = claim(store)
+    start(store, "p1")
+    held |= claim(store)
+    child = NewExecution("p1.1", TASK, "t", "default", parent_id="p1", child_no=1, root_id="p1")
+    store.commit([parking(held["p1"], end="own", starts=(child,))], [])
+    body = claim(store)["p1.1"]
+    session.execute("SELECT 1 FROM ready WHERE id = 'p1' FOR UPDATE")
+    flush = ([parking(held["p2"])], [TaskEnd(body.id, body.fence, COMPLETED, "1")])
+    with blocked(schemas, pool, lambda: store.commit(*flush)) as answer:
+        for later in ("p1.1", "p2"):
+            session.execute("SELECT 1 FROM ready WHERE id = %s FOR UPDATE NOWAIT", [later])
+        session.commit()
+        assert answer.result() == ([Committed("p2", "parked")], {"p1.1"})
+
+
 def test_of_many_that_want_a_lease_at_once_one_gets_it(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     many = [schemas.store() for _ in range(6)]
     for name in ("a", "b", "c"):
@@ -297,26 +317,6 @@ def test_publishers_and_waiters_of_many_types_all_succeed(schemas: Schemas, stor
     list(pool.map(both, range(count)))
     found = store.outcomes([Needed(id, tuple(range(count))) for id in held])
     assert {id: sorted(o.n for o in outcomes) for id, outcomes in found.items()} == {id: list(range(count)) for id in held}
-
-
-def test_a_flush_that_waits_for_one_row_has_locked_no_later_one(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
-) -> None:
-    """It parks `p2` and, by the end of a task, wakes `p1`: whoever has `p1` may go on to take `p2`."""
-    start(store, "p2")
-    held = claim(store)
-    start(store, "p1")
-    held |= claim(store)
-    child = NewExecution("p1.1", TASK, "t", "default", parent_id="p1", child_no=1, root_id="p1")
-    store.commit([parking(held["p1"], end="own", starts=(child,))], [])
-    body = claim(store)["p1.1"]
-    session.execute("SELECT 1 FROM ready WHERE id = 'p1' FOR UPDATE")
-    flush = ([parking(held["p2"])], [TaskEnd(body.id, body.fence, COMPLETED, "1")])
-    with blocked(schemas, pool, lambda: store.commit(*flush)) as answer:
-        for later in ("p1.1", "p2"):
-            session.execute("SELECT 1 FROM ready WHERE id = %s FOR UPDATE NOWAIT", [later])
-        session.commit()
-        assert answer.result() == ([Committed("p2", "parked")], {"p1.1"})
 
 
 def test_flushes_that_park_and_wake_crosswise_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:

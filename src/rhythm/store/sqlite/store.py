@@ -344,7 +344,9 @@ class SqliteStore(base.Store):
         row, held = self._one("status_of", turn.id), self._one("ready_of", turn.id)
         moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
         moved |= {"snapshot": inline(turn.snapshot), "now": now}
-        if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL or self._count("advance_context", moved) == 0:
+        if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL:
+            return Committed(turn.id, "lost")
+        if self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
