@@ -45,7 +45,6 @@ class Exchange:
         found: list[Match] = []
         while after and (page := [Event(*row) for row in self.db.batch("events_after", list(after.values()), limit=PAGE)]):
             new = matches(waits, page, seen)
-            seen |= {(match.wait.execution_id, match.event.id) for match in new}
             waits = [wait for wait in waits if wait not in {match.wait for match in new}]
             last = {event.type: event for event in sorted(page, key=lambda event: (event.published_at, event.n))}
             wanted = {wait.type for wait in waits} & last.keys()

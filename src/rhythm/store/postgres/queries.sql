@@ -349,11 +349,9 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
   AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
--- name: delete_timers
-DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
-
 -- name: delete_waits
-DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])
+WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]))
+DELETE FROM timer_tasks WHERE execution_id = ANY(%(completed)s::text[])
 
 -- name: cancel_timers
 UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)

@@ -568,7 +568,6 @@ class SqliteStore(base.Store):
             while open_ and (events := [Event(*row) for row in self._all("events_after", type, *after, PAGE)]):
                 found = matches(open_, events, seen)
                 self._end_waits(found, now)
-                seen |= {(id, match.event.id) for match in found}
                 open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
                 after = (events[-1].published_at, events[-1].n)
 
