@@ -8,19 +8,75 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rhythm.errors import DuplicateTask, FlowError, InvalidProgram, RetryLater, RhythmError, TaskFailed
+    from rhythm.app import ExecutionView, Handle, Page, Rhythm, Start, TraceStep, WorkflowView
+    from rhythm.app.aio import AsyncHandle, AsyncRhythm
+    from rhythm.app.default import (
+        cancel,
+        get,
+        init,
+        list_executions,
+        pause,
+        queue_task,
+        result,
+        resume,
+        retry,
+        signal,
+        start_many,
+        start_workflow,
+        trace,
+        workflows,
+    )
+    from rhythm.errors import (
+        Conflict,
+        DuplicateTask,
+        ExecutionFailed,
+        FlowError,
+        InvalidPayload,
+        InvalidProgram,
+        InvalidSetting,
+        NotDelivered,
+        NotInitialised,
+        NotRetryable,
+        ResultTimeout,
+        RetryLater,
+        RhythmError,
+        StoreError,
+        TaskCancelled,
+        TaskFailed,
+        UnknownExecution,
+        UnknownWorkflow,
+    )
+    from rhythm.worker.current import Current, current
     from rhythm.worker.handlers import Task, task
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["DuplicateTask", "FlowError", "InvalidProgram", "RetryLater", "RhythmError", "Task", "TaskFailed", "task"]
+_ERRORS = (
+    "Conflict DuplicateTask ExecutionFailed FlowError InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
+    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed UnknownExecution UnknownWorkflow"
+)
+_OF_THE_DEFAULT = "start_workflow start_many queue_task get list_executions result trace workflows signal cancel pause resume retry"
+_HOMES = {
+    **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
+    **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
+    **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
+    **dict.fromkeys(("ExecutionView", "Handle", "Page", "Rhythm", "Start", "TraceStep", "WorkflowView"), "rhythm.app"),
+    **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
+    **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
+}
 
-_HOMES = {"task": "rhythm.worker.handlers", "Task": "rhythm.worker.handlers"}
+__all__ = [
+    "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
+    "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "ResultTimeout",
+    "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep",
+    "UnknownExecution", "UnknownWorkflow", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
+    "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module 'rhythm' has no attribute {name!r}")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES.get(name, "rhythm.errors")), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -5,10 +5,17 @@
     ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
     ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
     ├── RetryLater         raised by a task: try again after this long, without counting as a failure
+    ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
     ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
     ├── ExecutionFailed    a caller who waits for a result: carries the execution's status and error
     ├── UnknownExecution   a caller: there is no execution with this id, or an id that cannot be one
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
+    ├── Conflict           a caller: the id or key belongs to another execution; carries its id
+    ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
+    ├── NotRetryable       a caller: an execution that has not ended, or cannot go on from where it was
+    ├── ResultTimeout      a caller who waits for a result: it did not come in time (a `TimeoutError`)
+    ├── NotInitialised     a developer: `rhythm.init(…)` comes first
+    ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
     └── DuplicateTask      a developer: two handlers of one name
 
@@ -61,6 +68,34 @@ class UnknownWorkflow(RhythmError):
     """No workflow of this name is registered."""
 
 
+class Conflict(RhythmError):
+    """The id or idempotency key is taken. `id` is the execution that has it."""
+
+    def __init__(self, message: str, id: str) -> None:
+        super().__init__(message)
+        self.id = id
+
+
+class NotDelivered(RhythmError):
+    """A signal that the execution will never see."""
+
+
+class NotRetryable(RhythmError):
+    """The execution has not ended without a result, or there is nothing from which it could go on."""
+
+
+class ResultTimeout(RhythmError, TimeoutError):
+    """The execution did not end in the time one was ready to wait; it goes on."""
+
+
+class NotInitialised(RhythmError):
+    """There is no default application yet: call `rhythm.init(…)` first."""
+
+
+class InvalidSetting(RhythmError):
+    """A setting that does not exist, or a value that it cannot have."""
+
+
 class StoreError(RhythmError):
     """The database cannot be opened, or is not what this version of Rhythm needs."""
 
@@ -75,6 +110,10 @@ class TaskFailed(RhythmError):
     def __init__(self, message: str, *, code: str = "TaskFailed", data: Any = None) -> None:
         super().__init__(message)
         self.message, self.code, self.data = message, code, data
+
+
+class TaskCancelled(RhythmError):
+    """Nobody waits for this attempt at the task any more."""
 
 
 class RetryLater(RhythmError):

@@ -15,21 +15,21 @@ class Record:
     """A class whose annotated names are its fields; a default is the class attribute of that name."""
 
     _fields: ClassVar[tuple[str, ...]] = ()
-    _required: ClassVar[tuple[str, ...]] = ()
+    _known: ClassVar[frozenset[str]] = frozenset()
+    _required: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
         own = (name for name in cls.__annotations__ if name not in cls._fields)
         cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined, misc]  # a dunder that only `match` reads
-        cls._required = tuple(name for name in cls._fields if not hasattr(cls, name))
+        cls._known = frozenset(cls._fields)
+        cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self.__dict__
         fields.update(zip(self._fields, values, strict=False))
-        wrong = len(values) > len(self._fields)
-        if named:
-            wrong = wrong or not named.keys() <= set(self._fields[len(values) :])
-            fields.update(named)
-        if wrong or (len(fields) < len(self._fields) and not fields.keys() >= set(self._required)):
+        fields.update(named)
+        given = len(values) + len(named)  # fewer fields than that: too many values, or one of them twice
+        if given != len(fields) or not named.keys() <= self._known or (given < len(self._fields) and not fields.keys() >= self._required):
             raise TypeError(f"{type(self).__name__} takes {', '.join(self._fields)}")
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -48,4 +48,8 @@ class Record:
         return tuple([getattr(self, name) for name in self._fields])
 
     def replace(self, **changes: Any) -> Self:
-        return type(self)(**{**self.__dict__, **changes})
+        if not changes.keys() <= self._known:
+            raise TypeError(f"{type(self).__name__} has {', '.join(self._fields)}")
+        changed = object.__new__(type(self))
+        changed.__dict__.update(self.__dict__, **changes)
+        return changed

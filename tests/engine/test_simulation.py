@@ -20,6 +20,8 @@ FOUND = {  # failed before the error was mended; another order of store calls or
     62: "an outcome was forgotten because the workflow was loaded between two ends of its own tasks",
     160: "a worker that claimed again what it had lost let the old body answer for the new claim",
     21884: "the same, with a body that had been begun for a workflow that another had taken over since",
+    21101: "a commit that came through after its witness was looked for: the repetition lost to it, and a promoted body ran again",
+    22901: "the same, with two workflows",
     184: "a cancelled workflow whose worker went away never ran what its `finally` awaits",
 }
 HELD = """

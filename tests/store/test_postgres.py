@@ -1,4 +1,4 @@
-"""What only a server with many connections can show: real interleavings, deadlocks, lost connections, plans."""
+"""What only a server with many connections can show: real interleavings, deadlocks, lost connections."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rhythm.store.base import (
     TASK,
     WORKFLOW,
     Claim,
+    Committed,
     Needed,
     NewEvent,
     NewExecution,
@@ -26,7 +27,6 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
-from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
@@ -104,6 +104,30 @@ def test_a_park_that_waits_for_a_wake_is_refused(
     with blocked(schemas, pool, lambda: store.commit([parking(held)], [])[0][0].outcome) as answer:
         session.commit()
         assert answer.result() == "woken"
+
+
+def test_a_park_without_a_turn_that_waits_for_a_wake_is_refused(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("UPDATE ready SET wakes = wakes + 1 WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.park([held])) as answer:
+        session.commit()
+        assert answer.result() == [Committed("w", "woken", 1)]
+
+
+@pytest.mark.parametrize(("ask", "left"), [("extend", [1, 0, 1]), ("release", [0, 0, 0]), ("drop", [0])])
+def test_what_waits_for_a_rescue_finds_that_claim_lost_and_no_other(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor, ask: str, left: list[int]
+) -> None:
+    start(store, "v", "w", "x")
+    fences = {id: claim.fence for id, claim in claim(store).items()}
+    session.execute("UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.extend(fences, TTL) if ask == "extend" else getattr(store, ask)(fences)) as answer:
+        session.commit()
+        assert answer.result() == ({"v": 0, "x": 0} if ask == "extend" else None)
+    assert [state for _, state, _ in ready_rows(store)] == left
 
 
 def test_a_wake_that_waits_for_a_park_makes_the_row_again(
@@ -190,6 +214,13 @@ def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
         session.commit()
         assert answer.result() == "sent"
     assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_of_many_that_want_a_lease_at_once_one_gets_it(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    many = [schemas.store() for _ in range(6)]
+    for name in ("a", "b", "c"):
+        got = list(pool.map(lambda i, name=name: many[i].lease(name, f"holder {i}", TTL), range(6)))
+        assert sorted(got) == [False] * 5 + [True]
 
 
 def test_a_wait_that_is_registered_while_an_event_is_published_finds_it(
@@ -313,24 +344,3 @@ def test_a_timer_of_the_databases_clock_does_not_fire_early(store: PostgresStore
     start(store, "w")
     store.commit([parking(claim(store)["w"], timers=(NewTimer(1, 3600.0), NewTimer(2, 0.0)))], [])
     assert store.fire_timers(10)[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "index"),
-    [
-        ("claim", dict(worker="a", ttl_us=1, queue="default", limit=10), "ready_free"),
-        ("due_timers", dict(now=1, limit=10), "timers_due"),
-        ("due_ready", dict(now=1, limit=10), "ready_due"),
-        ("due_waits", dict(now=1, limit=10), "waits_due"),
-        ("open_waits", dict(types=["paid"]), "waits_open"),
-        ("events_after", dict(type=["paid"], at=[1], n=[1], limit=10), "events_of_type"),
-        ("held_by", dict(worker="a"), "ready_claimed"),
-        ("undecided", dict(id=["w"], first=[1], last=[9], fails=[False]), "executions_unfinished"),
-    ],
-)
-def test_hot_statements_use_their_index(store: PostgresStore, name: str, values: dict[str, object], index: str) -> None:
-    def explain() -> str:
-        store.db.query(b"SET LOCAL enable_seqscan = off")
-        return "\n".join(row[0] for row in store.db.query(b"EXPLAIN " + SQL[name], values).fetchall())
-
-    assert index in store.db.transaction(explain)

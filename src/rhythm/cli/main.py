@@ -1,6 +1,7 @@
 """`rhythm COMMAND`: finds the command, imports it and nothing else, and turns mistakes into one line and an exit code.
 
-Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run (wrong usage, a file that is refused).
+Exit codes: 0 it worked, 1 it ran and found or met a failure, 2 it could not run (wrong usage, a file that is refused), 3 an execution
+has not ended in the time one was ready to wait.
 """
 
 from __future__ import annotations
@@ -20,7 +21,22 @@ COMMANDS = {
     "fmt": "put workflow files into the one layout",
     "graph": "draw what a workflow does, step by step",
     "listing": "show the program a workflow compiles to",
+    "start": "start a workflow on a database",
+    "list": "list executions, newest first",
+    "show": "show everything about one execution",
+    "trace": "show what has happened in an execution, step by step",
+    "result": "wait for the result of an execution, and print it",
+    "signal": "send a signal to an execution",
+    "cancel": "ask executions to end",
+    "retry": "go on where an execution failed",
+    "pause": "hold an execution where it is",
+    "resume": "let a paused execution go on",
+    "workflows": "list the workflows that are registered",
+    "migrate": "bring a database to the schema that this version needs",
+    "doctor": "check that a database keeps all the rules, and say what to do",
 }
+
+MODULES = {"trace": "history"}  # where the name of a command is that of another module
 
 HELP = """Durable workflows without replay.
 
@@ -28,7 +44,8 @@ usage: rhythm COMMAND [options]
 
 {commands}
 
-rhythm COMMAND --help says more about one of them; rhythm --version says which Rhythm this is."""
+rhythm COMMAND --help says more about one of them; rhythm --version says which Rhythm this is.
+Exit codes: 0 it worked; 1 it ran and met a failure; 2 it could not run as it was asked to; 3 not ended in time (--timeout)."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,13 +73,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("rhythm: stopped", file=sys.stderr)
         return 130
+    except Exception as problem:
+        from rhythm.errors import FlowError, RhythmError
+
+        if not isinstance(problem, RhythmError):
+            raise
+        if isinstance(problem, FlowError) and problem.diagnostics:
+            print(f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered", file=sys.stderr)
+        else:
+            print(f"rhythm: {' '.join(str(problem).split())}", file=sys.stderr)
+        return 2 if isinstance(problem, FlowError) else 1
 
 
 def _run(name: str, args: list[str]) -> int:
     if name not in COMMANDS:
         near = nearest(name, COMMANDS)
         raise UsageError(f"there is no command `{name}`" + (f"; did you mean `{near}`?" if near else "; see rhythm --help"))
-    command = importlib.import_module(f"rhythm.cli.{name}")
+    command = importlib.import_module(f"rhythm.cli.{MODULES.get(name, name)}")
     try:
         arguments = parse(command.OPTIONS, args)
     except HelpWanted:

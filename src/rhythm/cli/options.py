@@ -23,7 +23,10 @@ class HelpWanted(Exception):
 
 
 class Option(Record):
-    """`--name VALUE`, or a switch if it has no `value`; `many`: it may be given again. Without dashes it is a plain argument."""
+    """`--name VALUE`, or a switch if it has no `value`; `many`: it may be given again. Without dashes it is a plain argument.
+
+    A plain argument must be given unless it is `optional`.
+    """
 
     name: str
     help: str
@@ -32,6 +35,7 @@ class Option(Record):
     choices: tuple[str, ...] = ()
     default: str | None = None
     many: bool = False
+    optional: bool = False
 
     @property
     def key(self) -> str:
@@ -41,7 +45,7 @@ class Option(Record):
     def shown(self) -> str:
         names = f"{self.short}, {self.name}" if self.short else self.name
         value = "|".join(self.choices) or self.value
-        return f"{names} {value}" if value else f"{names} …" if self.many else names
+        return f"{names} {value}" if value else f"{names} …" if self.many else f"[{names}]" if self.optional else names
 
     def refuse(self, value: str) -> str:
         """The value, if it is one of the choices."""
@@ -67,7 +71,7 @@ def parse(options: Sequence[Option], args: Sequence[str]) -> Arguments:
     for option in plain:
         taken = len(rest) if option.many else 1
         found[option.key], rest = rest[:taken], rest[taken:]
-        if not found[option.key]:
+        if not found[option.key] and not option.optional:
             raise UsageError(f"{option.name} is missing: {option.help}")
     if rest:
         raise UsageError(f"`{rest[0]}` is one argument too many")

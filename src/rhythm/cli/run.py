@@ -18,6 +18,7 @@ from typing import Any
 from rhythm.cli.app import load_app
 from rhythm.cli.documents import print_json
 from rhythm.cli.files import read_source
+from rhythm.cli.inputs import INPUT, INPUTS, hint_for_texts, read_inputs, read_json
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
@@ -28,7 +29,6 @@ from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.source import Diagnostic, Source, nearest, render
 from rhythm.store.base import Store
 from rhythm.store.sqlite.store import SqliteStore
-from rhythm.vm.values import json_problem
 from rhythm.worker.handlers import default_tasks
 from rhythm.worker.runner import Clock, InProcessRunner, Run
 
@@ -36,8 +36,8 @@ OPTIONS = (
     FILE,
     WORKFLOW,
     Option("--app", "the Python file or module that registers the tasks with @rhythm.task", value="FILE"),
-    Option("--input", "an input as text; KEY:=JSON gives any JSON value", value="KEY=TEXT", short="-i", many=True),
-    Option("--inputs", "all inputs as one JSON value, or from a file", value="JSON|@FILE"),
+    INPUT,
+    INPUTS,
     Option("--signal", "a signal that is in the mailbox from the start; NAME alone has no payload", value="NAME=JSON", many=True),
     Option("--fast-forward", "skip sleeping: jump to the next timer or retry when no task is running"),
     Option("--output", "json: no trace, and stdout is exactly one JSON document once it has run", choices=("text", "json"), default="text"),
@@ -55,7 +55,7 @@ def run(args: Arguments) -> int:
         print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
         return 0
     print(_show_failure(runner, ended), file=sys.stderr)
-    if ended.value["code"] == "TypeMismatch" and (hint := _texts_that_look_like_json(args.input)):
+    if ended.value["code"] == "TypeMismatch" and (hint := hint_for_texts(args.input)):
         print(hint, file=sys.stderr)
     return 1
 
@@ -84,7 +84,7 @@ def _run_for_machines(args: Arguments) -> int:
 
 
 def _execute(args: Arguments) -> tuple[InProcessRunner, Run]:
-    inputs, signals = _inputs(args), [_signal(text) for text in args.signal]
+    inputs, signals = read_inputs(args), [_signal(text) for text in args.signal]
     if args.app:
         load_app(args.app)
     programs = compile_file(args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json")
@@ -128,53 +128,12 @@ def _why_missing(name: str) -> str:
     return f"no task of this name is registered; {known if default_tasks else 'pass the file that defines it with --app'}"
 
 
-def _inputs(args: Arguments) -> Any:
-    if args.inputs is not None:
-        if args.input:
-            raise UsageError("give the inputs with --inputs or with -i, not with both")
-        return _json(read_source(args.inputs[1:]) if args.inputs.startswith("@") else args.inputs, "--inputs")
-    inputs: dict[str, Any] = {}
-    for text in args.input:
-        key, equals, value = text.partition("=")
-        if not equals or not key.rstrip(":"):
-            raise UsageError(f"-i {text}: write KEY=TEXT, or KEY:=JSON")
-        name = key.rstrip(":")
-        inputs[name] = _json(value, f"-i {text}", f"for the text write -i {name}={value}") if key.endswith(":") else value
-    return _storable(inputs, "-i")
-
-
-def _texts_that_look_like_json(given: list[str]) -> str:
-    """A hint for whoever wrote `-i n=3` and meant the number."""
-    for text in given:
-        key, _, value = text.partition("=")
-        if not key.endswith(":") and (value in ("true", "false", "null") or value[:1] in "[{" or value.lstrip("-")[:1].isdigit()):
-            return f"note: -i {text} gives a text; -i {key}:={value} gives the JSON value"
-    return ""
-
-
 def _signal(text: str) -> tuple[str, Any]:
     name, equals, payload = text.partition("=")
     if not name:
         raise UsageError(f"--signal {text}: write NAME=JSON")
-    return name, _json(payload, f"--signal {text}", f"for the text write --signal '{name}=\"{payload}\"'") if equals else None
-
-
-def _json(text: str, what: str, instead: str = "") -> Any:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        if "'" in text:
-            instead = "JSON has double quotes"
-        elif not instead and os.path.exists(text):
-            instead = f"to read that file write --inputs @{text}"
-        raise UsageError(f"{what} is not JSON: {problem}" + (f"; {instead}" if instead else "")) from None
-    return _storable(value, what)
-
-
-def _storable(value: Any, what: str) -> Any:
-    if problem := json_problem(value):
-        raise UsageError(f"{what}: {problem}")
-    return value
+    instead = f"for the text write --signal '{name}=\"{payload}\"'"
+    return name, read_json(payload, f"--signal {text}", name, instead) if equals else None
 
 
 def _error(ended: Run) -> dict[str, Any]:

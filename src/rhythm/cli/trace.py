@@ -74,3 +74,10 @@ def _clock(seconds: float) -> str:
     if days:
         return f"{days}d {hours:02}:{minutes:02}"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def show_line(seconds: float, what: str, depth: int, text: str, colour: bool) -> str:
+    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words."""
+    mark, paint, _ = _LOOKS[what]
+    painted = f"\x1b[{paint}m{mark}\x1b[0m" if colour else mark
+    return f"{_clock(seconds):>9}  {'  ' * depth}{painted} {text}"

@@ -40,7 +40,7 @@ from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.plans import Plan, items_of, numbers
-from rhythm.vm.snapshot import Snapshot, encode_snapshot
+from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
@@ -63,7 +63,7 @@ def needed(id: str, snapshot: Snapshot) -> Needed:
 
 def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail], seed: str, now_us: int) -> Inputs:
     """Everything a turn of the workflow may know."""
-    ops = dict(_operations(snapshot.awaiting))
+    ops = dict(operations(snapshot.awaiting))
     return Inputs(
         now=moment(now_us),
         seed=seed,
@@ -112,11 +112,11 @@ def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
     return Outcome("failed", {"code": "Timeout", "message": f"no event `{row.name}` came in time", "data": None}, ended_at)
 
 
-def _operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
+def operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
     """The operation behind each number of a plan."""
     if plan is not None and ("items" in plan or "first" in plan):
         for item in items_of(plan):
-            yield from _operations(item)
+            yield from operations(item)
     elif plan is not None:
         yield plan["n"], plan["op"]
 
@@ -138,6 +138,7 @@ class Step(Record):
 
     commit: TurnCommit
     snapshot: Snapshot
+    size: int = 0  # of the snapshot, in bytes of JSON
     owned: Mapping[int, c.StartTask] = {}  # tasks that its holder runs itself
     look_again: bool = False  # what it awaits may have ended before this turn: load once more before parking
 
@@ -146,11 +147,13 @@ class Planner:
     """Turns the interpreter's answers into commits for the workflows of one worker."""
 
     def __init__(
-        self, worker: str, programs: Programs, runs_here: Callable[[c.StartTask], bool], attempts: Callable[[c.StartTask], int],
-        queue: str | None = None,
+        self, worker: str, programs: Programs, runs: Callable[[str, str], bool], attempts: Callable[[c.StartTask], int],
+        queue_of: Callable[[str], str | None], only_queue: str | None = None,
     ) -> None:  # fmt: skip
-        """`queue`: where everything goes, whatever a workflow says."""
-        self.worker, self.programs, self.runs_here, self.attempts, self.queue = worker, programs, runs_here, attempts, queue
+        """`runs`: whether this worker runs a task of this name and queue now; `queue_of`: the queue a task asks for itself;
+        `only_queue`: where everything goes, whatever they say."""
+        self.worker, self.programs, self.runs, self.attempts, self.queue_of = worker, programs, runs, attempts, queue_of
+        self.only_queue = only_queue
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
              owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
@@ -161,7 +164,7 @@ class Planner:
         rows = _Rows(self, loaded, program, owned)
         for command in turn.commands:
             rows.add(command)
-        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn")
+        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None)
         if isinstance(turn, Completed):
             return Step(
                 rows.on(base, done).replace(end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before
@@ -175,26 +178,32 @@ class Planner:
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
         again = again or any(first <= n <= last for n in _awaited(turn.snapshot) for first, last in rows.cancels)
-        again = again or (not mail_read and any(op == "signal" for _, op in _operations(turn.snapshot.awaiting)))
+        again = again or (not mail_read and any(op == "signal" for _, op in operations(turn.snapshot.awaiting)))
+        data = encode_snapshot(turn.snapshot)
         commit = rows.on(base, done).replace(
             end="own" if own or again else "park",
-            snapshot=encode_snapshot(turn.snapshot),
+            snapshot=pack(data),
             statement=turn.snapshot.statement_index,
             owned=dump_owned(own.values()),
             awaiting=dump_trusted(turn.snapshot.awaiting),
             status=SUSPENDED,
             cause="continue" if isinstance(turn, Continue) else "turn",
         )
-        return Step(commit, turn.snapshot, own, again)
+        return Step(commit, turn.snapshot, len(data), own, again)
+
+    def queue(self, loaded: Loaded, command: c.StartTask) -> str:
+        """Where a task goes: what the call says, else the task itself, else its workflow."""
+        return str(self.only_queue or command.options.get("queue") or self.queue_of(command.name) or loaded.queue)
+
+    def runs_here(self, loaded: Loaded, command: c.StartTask) -> bool:
+        return self.runs(command.name, self.queue(loaded, command))
 
     def task_row(self, loaded: Loaded, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0) -> NewExecution:
         """The row of a task that goes to the queue."""
-        options = {name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")}
         return NewExecution(
-            child_id(loaded.id, command.n), TASK, command.name, self.queue or command.options.get("queue", loaded.queue),
-            dump_trusted(command.inputs),
+            child_id(loaded.id, command.n), TASK, command.name, self.queue(loaded, command), dump_trusted(command.inputs),
             priority=command.options.get("priority", loaded.priority), parent_id=loaded.id, child_no=command.n, root_id=loaded.root_id,
-            max_attempts=self.attempts(command), attempt=attempt, options=dump_trusted(options), delay_s=delay_s, held=command.held,
+            max_attempts=self.attempts(command), attempt=attempt, options=dump_options(command), delay_s=delay_s, held=command.held,
         )  # fmt: skip
 
 
@@ -223,7 +232,7 @@ class _Rows:
             case c.StartWorkflow():
                 self._workflow(command)
             case c.StartBranch(n, branch, locals, held):
-                snapshot = encode_snapshot(Snapshot(self.program.branches[branch], locals))
+                snapshot = pack(encode_snapshot(Snapshot(self.program.branches[branch], locals)))
                 self._child(n, self.program, self.loaded.inputs, {}, held, snapshot)
             case c.StartTimer(n, delay_s, until, held):
                 at = None if until is None else int(parse_time(until).timestamp() * 1e6)
@@ -261,7 +270,7 @@ class _Rows:
             self._child(command.n, program, dump_trusted(command.inputs), command.options, command.held)
 
     def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
-        queue = self.planner.queue or options.get("queue") or program.options.get("queue") or self.loaded.queue
+        queue = self.planner.only_queue or options.get("queue") or program.options.get("queue") or self.loaded.queue
         timeout_s = options.get("timeout_s") or (None if snapshot else program.options.get("timeout"))
         if self.events and self.events[-1].later_us == self.later_us:
             self.later_us += 1
@@ -277,7 +286,8 @@ class _Rows:
         """What has no row yet is simply not started; its cancelled row tells whoever asks later."""
         for n in [n for n in self.tasks if first <= n <= last]:
             command = self.tasks.pop(n)
-            self.refused.append(Done(n, command.name, self.loaded.queue, dump_trusted(command.inputs), CANCELLED, CANCELLED_ERROR, 0, 0))
+            inputs, options = dump_trusted(command.inputs), dump_options(command)
+            self.refused.append(Done(n, command.name, self.loaded.queue, inputs, CANCELLED, CANCELLED_ERROR, 0, 0, options))
         self.cancels.append((first, last))
 
     def own(self, plan: Plan | None) -> dict[int, c.StartTask]:
@@ -286,9 +296,12 @@ class _Rows:
             plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
         )
         awaited = list(dict.fromkeys(numbers(plan))) if alone and plan is not None else []  # an id may be in a group twice
-        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(n in self.tasks and self.planner.runs_here(self.tasks[n]) for n in awaited):
+        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(map(self._runs_here, awaited)):
             return {}
         return {n: self.tasks.pop(n) for n in awaited}
+
+    def _runs_here(self, n: int) -> bool:
+        return n in self.tasks and self.planner.runs_here(self.loaded, self.tasks[n])
 
     def on(self, commit: TurnCommit, done: tuple[Done, ...]) -> TurnCommit:
         queued = (self.planner.task_row(self.loaded, command) for command in self.tasks.values())
@@ -311,6 +324,11 @@ CANCELLED_ERROR = dump_trusted({"code": "Cancelled", "message": "it was cancelle
 
 def _awaited(snapshot: Snapshot) -> Iterator[int]:
     return numbers(snapshot.awaiting) if snapshot.awaiting else iter(())
+
+
+def dump_options(command: c.StartTask) -> str:
+    """What the row of a task keeps of its call's options."""
+    return dump_trusted({name: value for name, value in command.options.items() if name in ("retries", "backoff", "timeout_s")})
 
 
 def dump_owned(commands: Iterable[c.StartTask]) -> str:

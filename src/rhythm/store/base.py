@@ -13,9 +13,16 @@ the parent.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.schema import Migration
+
+if TYPE_CHECKING:
+    from rhythm.store.doctor import Judge
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
@@ -72,6 +79,29 @@ class Started(Record):
 
     id: str
     created: bool
+    name: str = ""  # of the workflow or task whose execution was there already
+
+
+def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Started], on_conflict: str) -> None:
+    """`Conflict` for the first start that found something there which the caller did not mean to get."""
+    for new, found in zip(executions, started, strict=True):
+        if found.created:
+            continue
+        if found.name != new.name:
+            raise Conflict(f"{found.id!r} is the id of an execution of `{found.name}`, not of `{new.name}`: choose another id", found.id)
+        if on_conflict == "fail":
+            what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key {new.key!r} of `{new.name}`"
+            raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
+        if on_conflict == "replace":
+            raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
+
+
+def driver_connection(given: Any) -> Any:
+    """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
+    if isinstance(getattr(given, "connection", None), MethodType):  # a session
+        given = given.connection()
+    behind = getattr(given, "connection", None)
+    return given if behind is None else getattr(behind, "driver_connection", behind)
 
 
 class Claim(Record):
@@ -206,6 +236,7 @@ class Done(Record):
     value: str
     attempt: int
     took_us: int
+    options: str = "{}"  # as the call gave them, for a retry of the workflow
 
 
 class TurnCommit(Record):
@@ -223,7 +254,7 @@ class TurnCommit(Record):
     cause: str
     statement: int = 0
     snapshot: bytes | None = None  # None: unchanged
-    owned: str = "[]"
+    owned: str | None = "[]"  # None: unchanged
     awaiting: str = "null"
     status: int = SUSPENDED
     value: str = "null"  # result or error, when it finishes
@@ -262,6 +293,73 @@ class TaskEnd(Record):
     worker: str = ""
 
 
+class StoredExecution(Record):
+    """A row of `executions` with its context, complete: what a retry is made of. Without `created_at`: it begins now."""
+
+    id: str
+    type: int
+    name: str
+    version: str
+    queue: str
+    priority: int
+    status: int
+    parent_id: str | None
+    child_no: int
+    root_id: str
+    retry_of: str | None
+    attempt: int
+    max_attempts: int
+    held: bool
+    options: str
+    attributes: str
+    inputs: str
+    result: str | None
+    error: str | None
+    created_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    timeout_us: int | None
+    cancel_requested_at: int | None
+    fence: int | None
+    worker: str | None
+    seq: int | None
+    statement: int | None
+    snapshot: bytes | None
+    owned: str | None
+    awaiting: str | None
+
+
+class StoredTimer(Record):
+    """A row of `timer_tasks`."""
+
+    execution_id: str
+    n: int
+    delay_us: int | None
+    until_at: int | None
+    fire_at: int | None  # None: it is held back
+    fired_at: int | None
+    cancelled_at: int | None
+    anew: bool = False  # its delay begins when it is stored
+
+
+class StoredSignal(Record):
+    id: str
+    execution_id: str
+    n: int
+    name: str
+    payload: str
+    received_at: int
+    consumed_seq: int | None
+
+
+class Family(Record):
+    """An execution, first, and everything below it."""
+
+    executions: tuple[StoredExecution, ...]
+    timers: tuple[StoredTimer, ...] = ()
+    signals: tuple[StoredSignal, ...] = ()
+
+
 class Execution(Record):
     """An execution as people see it."""
 
@@ -287,6 +385,8 @@ class Execution(Record):
     statement: int
     awaiting: str
     attributes: str
+    paused_reason: str | None = None
+    paused_by: str | None = None
 
 
 class Transition(Record):
@@ -304,14 +404,102 @@ class Transition(Record):
     error: str | None = None
 
 
+class Finding(Record):
+    """A rule that is broken: `subject` is the id of an execution. Of `of` such findings only the first are told."""
+
+    rule: str
+    subject: str
+    message: str
+    of: int = 1
+
+
+class Live(Record):
+    """A workflow that has not ended, for a judge of waits."""
+
+    id: str
+    status: int
+    held: bool
+    paused: bool
+    cancel_requested: bool
+    timed_out: bool
+    ready: bool  # somebody looks at it, or will
+    seq: int
+    statement: int
+    snapshot: bytes | None
+    owned: str
+    awaiting: str
+
+
+class Child(Record):
+    """A child and whether it has ended."""
+
+    id: str
+    status: int
+    finished_at: int | None
+    type: int
+    name: str
+
+
+class Timer(Record):
+    execution_id: str
+    n: int
+    fired_at: int | None
+    cancelled_at: int | None
+
+
+class Mailed(Record):
+    """A signal that has not been consumed, without its payload."""
+
+    execution_id: str
+    id: str
+    name: str
+    received_at: int
+
+
+class Queue(Record):
+    """What is in a queue: ready (since when the oldest of it), claimed, and claimed by one who has not been heard of in time."""
+
+    name: str
+    ready: int
+    oldest_at: int | None
+    claimed: int
+    expired: int
+
+
+class Health(Record):
+    """How a database is, besides being right. What the database has no such thing of is empty."""
+
+    now: int
+    executions: int
+    queues: tuple[Queue, ...]
+    transaction_s: float | None = None  # the age of the oldest one
+    dead_rows: tuple[tuple[str, int, int], ...] = ()  # table, live rows, dead rows
+    notifications: float | None = None  # how full their queue is, from 0 to 1
+    server: bool = False  # whether its clock is another machine's
+
+
 class Store(ABC):
     """A database that holds executions."""
+
+    lends_connections = False  # whether `complete_within` can be used
+    package: ClassVar[str]  # where its statements and migrations are
 
     # schema
 
     @abstractmethod
+    def migrations(self) -> list[Migration]:
+        """Every migration that this Rhythm knows, in order; asks no database."""
+
+    @abstractmethod
+    def pending(self) -> list[Migration]:
+        """Those that have not run. `StoreError` if the schema is newer than this Rhythm."""
+
+    @abstractmethod
     def migrate(self) -> list[str]:
-        """Brings the schema up to date; the names of the migrations that ran. Safe when many processes start at once."""
+        """Runs what is pending; the names of the migrations that ran. Safe when many processes start at once.
+
+        Each is one transaction: one that fails leaves nothing behind, and is a `StoreError`.
+        """
 
     @abstractmethod
     def schema_version(self) -> int:
@@ -337,8 +525,16 @@ class Store(ABC):
     # starting
 
     @abstractmethod
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
-        """Starts them, unless their id or (name, key) is there already; in the order given."""
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        """Starts them, unless their id or (name, key) is there already; in the order given.
+
+        What is there already is returned; with "fail" it is a `Conflict`, and nothing is started. With "replace" the execution
+        that has the key loses it and is asked to end. The id of an execution of another name is always a `Conflict`.
+        """
+
+    @abstractmethod
+    def within(self, connection: Any) -> Store:
+        """The same tables on the caller's own connection: what is started there comes with the caller's commit, or not at all."""
 
     # claims
 
@@ -384,6 +580,12 @@ class Store(ABC):
         """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
 
     @abstractmethod
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        """Commits the end of a task together with what its handler writes. `work` gets a connection, in a transaction that nobody
+        else uses, and returns the end, or None to keep nothing. What became of it: "kept", or nothing was kept: "undone" by `work`,
+        "lost" (the claim) or "aborted" (a statement of the handler has failed, and it went on)."""
+
+    @abstractmethod
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
         """Parks workflows for which there was nothing to do."""
 
@@ -399,7 +601,10 @@ class Store(ABC):
 
     @abstractmethod
     def signal(self, signal: NewSignal, limit: int) -> str:
-        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full"."""
+        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
+
+        One that was received is a "duplicate" whatever came after it: its sender may forget it.
+        """
 
     @abstractmethod
     def publish(self, event: NewEvent) -> str:
@@ -413,6 +618,13 @@ class Store(ABC):
     def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
         """Sets or clears the pause. False: it has ended; None: it does not exist."""
 
+    @abstractmethod
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
+
+        A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
+        """
+
     # services
 
     @abstractmethod
@@ -421,11 +633,30 @@ class Store(ABC):
 
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:
-        """Ends cancelled tasks that nobody holds, and wakes workflows that should not be asleep: what it found."""
+        """Ends cancelled tasks that nobody holds; their ids."""
+
+    @abstractmethod
+    def parked(self, after: str, limit: int) -> list[str]:
+        """Workflows that nobody looks at and that are not paused, by id, beginning after this one."""
+
+    @abstractmethod
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Of these children (workflow, number) those of which there is no row: neither an execution nor a timer."""
+
+    @abstractmethod
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """Wakes workflows that are still parked at this `seq`; of these it fires the timers whose rows are gone. The ids."""
+
+    @abstractmethod
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Takes or prolongs the right to do what one process at a time should do. It saves work; nothing is safe because of it."""
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions."""
+        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
+
+        Those stay of which a child still goes on, or from which an execution was made that has not ended.
+        """
 
     # reading
 
@@ -433,8 +664,8 @@ class Store(ABC):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 
     @abstractmethod
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        """Root executions, newest first."""
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
 
     @abstractmethod
     def children(self, id: str) -> list[Execution]: ...
@@ -444,4 +675,20 @@ class Store(ABC):
         """The events that an execution waits for."""
 
     @abstractmethod
+    def due(self, id: str) -> dict[int, int]:
+        """When the timers and delayed children of an execution are due, by number; 0 is its own start."""
+
+    @abstractmethod
     def history(self, id: str) -> list[Transition]: ...
+
+    # doctor
+
+    @abstractmethod
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late by `grace_s`.
+
+        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it along.
+        """
+
+    @abstractmethod
+    def health(self) -> Health: ...

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from rhythm.durations import show_duration
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended
 from rhythm.worker.handlers import Task
 
@@ -17,7 +18,7 @@ from rhythm.worker.handlers import Task
 class RunsHandlers(Protocol):
     """What runs handlers. `report` is called once for each, from any thread."""
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
 
     def close(self) -> None: ...
@@ -29,6 +30,7 @@ class Body:
     def __init__(self, id: str, task: Task[..., Any], inputs: Any, options: Mapping[str, Any], attempt: int, began: float) -> None:
         self.id, self.task, self.inputs, self.options, self.attempt, self.began = id, task, inputs, options, attempt, began
         self.timeout_s: float | None = options.get("timeout_s", task.timeout_s)
+        self.current = Current(id, task.name, attempt, self.timeout_s)
         self.cancel: Callable[[], object] = lambda: None
         self.over = False
 
@@ -43,7 +45,7 @@ class Bodies:
 
     def start(self, body: Body) -> None:
         self.running[body.id] = body
-        body.cancel = self.handlers.start(body.task, body.inputs, lambda ended: self._inbox.put((body, ended)))
+        body.cancel = self.handlers.start(body.task, body.inputs, body.current, lambda ended: self._inbox.put((body, ended)))
 
     def stop(self, id: str) -> None:
         """Gives an attempt up; whatever it answers is ignored."""

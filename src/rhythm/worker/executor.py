@@ -1,37 +1,141 @@
 """Running handlers: `def` handlers in daemon threads, so that one that never returns cannot hold the process; `async def`
 handlers on one event loop, where they can be cancelled.
+
+Both are handed over in bulk: a worker starts hundreds at once, and waking a thread for each would cost more than most of them do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from rhythm.record import Record
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
+
+IDLE_S = 10.0  # after which a thread without work ends
+
+
+class Attempt(Record):
+    """A call of a handler, and who is told how it ended."""
+
+    task: Task[..., Any]
+    inputs: Any
+    current: Current
+    report: Callable[[Ended], None]
+
+    def call(self) -> Any:
+        args, kwargs = self.task.arguments(self.inputs)
+        return self.task.body(*args, **kwargs)
 
 
 class Handlers:
     """Runs handlers. `report` is called once for each, from another thread."""
 
     def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads, self._loop = Threads(), Loop()
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
-        args, kwargs = task.arguments(inputs)
-        if task.is_async:
-            future = asyncio.run_coroutine_threadsafe(_awaited(task.function(*args, **kwargs)), self._event_loop())
-            future.add_done_callback(lambda done: None if done.cancelled() else report(ended_by(task, done.result())))
-            return future.cancel
-        threading.Thread(target=lambda: report(ended_by(task, lambda: task.function(*args, **kwargs))), daemon=True, name=task.name).start()
-        return lambda: None
+        attempt = Attempt(task, inputs, current, report)
+        return self._loop.start(attempt) if task.is_async else self._threads.start(attempt)
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+class Threads:
+    """As many threads as there are handlers that run; one that becomes free takes the next."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.SimpleQueue[Attempt] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._free = 0  # threads that wait, and for which no attempt is on its way
+
+    def start(self, attempt: Attempt) -> Callable[[], object]:
+        with self._lock:
+            missing = self._free == 0
+            self._free -= not missing
+        self._waiting.put(attempt)
+        if missing:
+            threading.Thread(target=self._run, daemon=True, name="tasks").start()
+        return attempt.current.give_up
+
+    def _run(self) -> None:
+        while True:
+            try:
+                attempt = self._waiting.get(timeout=IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    if self._free == 0:
+                        continue
+                    self._free -= 1
+                    return
+            self._attempt(attempt)
+            with self._lock:
+                self._free += 1
+
+    @staticmethod
+    def _attempt(attempt: Attempt) -> None:
+        try:
+            with attempt.current.entered():
+                ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))
+        except Exception as problem:  # of the transaction around it
+            ended = ended_by(attempt.task, partial(_raise, problem))
+        attempt.report(ended)
+
+
+class Loop:
+    """One event loop in a thread of its own, made when it is first needed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: deque[Attempt] = deque()
+        self._running: dict[Current, asyncio.Task[None]] = {}
+
+    def start(self, attempt: Attempt) -> Callable[[], object]:
+        loop = self._event_loop()
+        self._waiting.append(attempt)
+        if len(self._waiting) == 1:  # else the loop has been told, and will find this one too
+            loop.call_soon_threadsafe(self._begin)
+        return lambda: self._cancel(attempt.current)
 
     def close(self) -> None:
         if self._loop:
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _begin(self) -> None:
+        """In the loop: everything that has been handed over since."""
+        while self._waiting:
+            attempt = self._waiting[0]
+            if not attempt.current.cancelled:
+                self._running[attempt.current] = running = asyncio.ensure_future(self._attempt(attempt))
+                running.add_done_callback(partial(self._ended, attempt.current))
+            self._waiting.popleft()
+
+    def _ended(self, current: Current, running: asyncio.Task[None]) -> None:
+        del self._running[current]
+
+    async def _attempt(self, attempt: Attempt) -> None:
+        """Never raises: in the loop itself SystemExit would end all handlers."""
+        try:
+            with attempt.current.entered():
+                value = await attempt.call()
+            ended = ended_by(attempt.task, lambda: value)
+        except BaseException as problem:
+            ended = ended_by(attempt.task, partial(_raise, problem))
+        attempt.report(ended)
+
+    def _cancel(self, current: Current) -> None:
+        current.give_up()
+        if self._loop:
+            self._loop.call_soon_threadsafe(lambda: self._running[current].cancel() if current in self._running else None)
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -47,16 +151,6 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
             return loop.run_forever()
         except (SystemExit, KeyboardInterrupt):
             continue
-
-
-async def _awaited(handler: Coroutine[Any, Any, Any]) -> Callable[[], Any]:
-    """What gives the handler's result, or raises what it raised: in the loop itself SystemExit would end all handlers."""
-    try:
-        value = await handler
-    except BaseException as problem:
-        raised = problem
-        return lambda: _raise(raised)
-    return lambda: value
 
 
 def _raise(problem: BaseException) -> None:

@@ -5,16 +5,15 @@ A decorated function stays what it was: a plain call runs it, so it can be unit-
 
 from __future__ import annotations
 
-import enum
 import inspect
-import types
-import typing
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rhythm.durations import duration_s
+from rhythm.engine.typed import Inputs, hints_of, kind_of
 from rhythm.errors import DuplicateTask
-from rhythm.lang.flow.rules.known import TaskShape, json_type
+from rhythm.lang.flow.rules.known import TaskShape
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,14 +24,17 @@ class Task(Generic[P, R]):
     """A registered function with the settings of its decorator. Calling it calls the function."""
 
     def __init__(
-        self, function: Callable[P, R], name: str, queue: str, retries: int, timeout_s: float | None, backoff_s: float | None
-    ) -> None:
+        self, function: Callable[P, R], name: str, queue: str | None = None, retries: int = 0, timeout_s: float | None = None,
+        backoff_s: float | None = None, give_up_on: tuple[type[BaseException], ...] = (), transactional: bool = False,
+    ) -> None:  # fmt: skip
         self.function = function
         self.name = name
         self.queue = queue
         self.retries = retries
         self.timeout_s = timeout_s
         self.backoff_s = backoff_s
+        self.give_up_on = give_up_on
+        self.transactional = transactional
         self.is_async = inspect.iscoroutinefunction(function)
         self.signature = inspect.signature(function)
         self.__doc__ = function.__doc__
@@ -50,8 +52,39 @@ class Task(Generic[P, R]):
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
 
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """The function, called with its inputs as its hints ask for them; raises `Misfit` where one is something else."""
+        function, inputs = self.function, Inputs(self.function, self.signature)
+        if not inputs:
+            return function
+        if not self.is_async:
+
+            def run(*args: Any, **kwargs: Any) -> Any:
+                args, kwargs = inputs.fit(args, kwargs)
+                return function(*args, **kwargs)
+
+            return run
+
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = inputs.fit(args, kwargs)
+            return await function(*args, **kwargs)  # type: ignore[misc]  # it is async
+
+        return run_async
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The inputs that it takes by name, and those that it needs."""
+        params = self.signature.parameters.values()
+        named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        needed = [p.name for p in params if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        return frozenset(p.name for p in named), frozenset(needed)
+
     def problem_with(self, inputs: Any) -> str:
         """Why the function cannot be called with these inputs; empty if it can."""
+        takes_all, needs = self._names
+        if type(inputs) is dict and needs <= inputs.keys() <= takes_all:
+            return ""
         try:
             self.signature.bind(*self.arguments(inputs)[0], **self.arguments(inputs)[1])
         except TypeError as problem:
@@ -68,7 +101,7 @@ class Task(Generic[P, R]):
 
     def shape(self) -> TaskShape:
         """What `rhythm check` compares a call with."""
-        hints = _hints(self.function)
+        hints = hints_of(self.function)
         params = self.signature.parameters.values()
         named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return TaskShape(
@@ -114,25 +147,31 @@ def task(function: Callable[P, R]) -> Task[P, R]: ...
 def task(
     *,
     name: str | None = None,
-    queue: str = "default",
+    queue: str | None = None,
     retries: int = 0,
     timeout: Length = None,
     backoff: Length = None,
+    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+    transactional: bool = False,
 ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
 def task(
     function: Callable[P, R] | None = None,
     *,
     name: str | None = None,
-    queue: str = "default",
+    queue: str | None = None,
     retries: int = 0,
     timeout: Length = None,
     backoff: Length = None,
+    give_up_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+    transactional: bool = False,
 ) -> Any:
     """Makes a function a task: `@rhythm.task`, or `@rhythm.task(retries=3, timeout="30s")`.
 
     Workflows know it by the function's name, or by `name`. It is tried `retries + 1` times, with `backoff` before the first
     retry, doubled before each further one; without `backoff` that is a random part of a second, doubled likewise, so that
     many tasks that failed together are not tried together. `timeout` is for one attempt. A call's own options win over these.
+    Exceptions of the kinds in `give_up_on` are not tried again. Without `queue` it goes where its workflow is. What a
+    `transactional` task writes on `rhythm.current().connection` is committed together with its end, or not at all (PostgreSQL).
     """
     if retries < 0:
         raise ValueError("retries cannot be negative")
@@ -140,34 +179,17 @@ def task(
     def register(function: Callable[P, R]) -> Task[P, R]:
         timeout_s = None if timeout is None else duration_s(timeout)
         backoff_s = None if backoff is None else duration_s(backoff)
-        made = Task(function, name or function.__name__, queue, retries, timeout_s, backoff_s)
+        kinds = give_up_on if isinstance(give_up_on, tuple) else (give_up_on,)
+        made = Task(function, name or function.__name__, queue, retries, timeout_s, backoff_s, kinds, transactional)
+        if transactional and made.is_async:
+            raise ValueError(f"task {made.name!r} is transactional, so it must be a plain `def`: its connection blocks")
         default_tasks.add(made)
         return made
 
     return register if function is None else register(function)
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:  # a hint that names something unimportable says nothing about JSON
-        return {}
-
-
-_JSON_OF = {str: "", int: 0, float: 0.0, bool: True, type(None): None, list: [], dict: {}, tuple: []}
-
-
 def json_types(hint: Any) -> frozenset[str]:
     """The JSON types a value of this hint may have; empty where it may be anything."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        parts = [json_types(part) for part in typing.get_args(hint)]
-        return frozenset().union(*parts) if all(parts) else frozenset()
-    if origin is typing.Literal:
-        return frozenset(json_type(value) for value in typing.get_args(hint))
-    plain = origin or hint
-    if plain in _JSON_OF:
-        return frozenset({json_type(_JSON_OF[plain])})
-    if isinstance(plain, type) and issubclass(plain, enum.Enum):
-        return frozenset(json_type(member.value) for member in plain)
-    return frozenset()
+    kind = kind_of(hint)
+    return kind.takes if kind else frozenset()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.payload import dump, load
-from rhythm.errors import ExecutionFailed, UnknownExecution, UnknownWorkflow
+from rhythm.errors import ExecutionFailed, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -35,7 +35,7 @@ class Runner:
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings, observe: Observer | None,
         now: Callable[[], float], clock_us: Callable[[], int],
     ) -> None:  # fmt: skip
-        self.store, self.settings, self.clock_us = store, settings, clock_us
+        self.store, self.settings, self.now, self.clock_us = store, settings, now, clock_us
         self.handlers = Handlers()
         self.worker = Worker(store, self.program, tasks, self.handlers, secrets.token_hex(6), settings, now, random.Random(), observe)
 
@@ -52,7 +52,7 @@ class Runner:
             raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
         id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
         queue = self.settings.queues[0] if self.settings.one_queue else program.options.get("queue", self.settings.queues[0])
-        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "the inputs"), program.version, timeout_s=program.options.get("timeout"))
+        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "inputs"), program.version, timeout_s=program.options.get("timeout"))
         return self.store.start([new])[0].id
 
     def execution(self, id: str) -> Execution:
@@ -72,7 +72,8 @@ class CheckpointingRunner(Runner):
     ) -> None:  # fmt: skip
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us)
+        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us, self.program, observe)
+        self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
         from rhythm.ir.codec import dump_program
@@ -100,16 +101,29 @@ class CheckpointingRunner(Runner):
         return self.resume(self.start(name, inputs, id))
 
     def resume(self, id: str) -> Any:
-        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none."""
-        while (execution := self.execution(id)).finished_at is None:
+        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none.
+
+        A database that goes away is waited for; `StoreError` if it does not come back within `patience_s`.
+        """
+        while (execution := self._asked(id)).finished_at is None:
             self._round()
         if execution.status == "completed":
             return load(execution.result or "null")
         raise ExecutionFailed(execution.id, execution.status, load(execution.error or "null"))
 
+    def _asked(self, id: str) -> Execution:
+        last = self.now() + self.settings.patience_s
+        while True:
+            try:
+                return self.execution(id)
+            except StoreError:
+                if self.now() >= last:
+                    raise
+                self.worker.sleep(LOOK_S)
+
     def _round(self) -> None:
-        did, wait_s = self.services.run()
-        self.worker.step(0.0 if did else min(wait_s, LOOK_S))
+        did, wait_s = self.services.run(self._busy)
+        self._busy = self.worker.step(0.0 if did or self._busy else min(wait_s, LOOK_S))
 
 
 class Clock:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from rhythm.engine.payload import dump, dump_trusted, load
+from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
-from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_owned, inputs_of, load_owned, needed
-from rhythm.errors import InvalidPayload, InvalidProgram, StoreError
+from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
+from rhythm.errors import InvalidProgram, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -44,6 +44,8 @@ from rhythm.worker import told
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error
 from rhythm.worker.handlers import Task
+from rhythm.worker.sizes import Sizes
+from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
@@ -61,6 +63,7 @@ class WorkerSettings(Record):
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
+    patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
 
@@ -98,9 +101,11 @@ class Worker:
         now: Callable[[], float],
         chance: random.Random,
         observe: Observer | None = None,
+        complain: Observer | None = None,
     ) -> None:
         self.store, self.programs, self.tasks, self.name, self.settings = store, programs, tasks, name, settings
-        self.now, self.chance, self.observe = now, chance, observe
+        self.now, self.chance, self.observe = now, chance, observe  # told everything, which costs a little
+        self.complain = complain or self._say  # told what goes wrong around it: lost claims, a database that does not answer
         self.bodies = Bodies(handlers, now)
         self.held: dict[str, Held] = {}
         self.claims: dict[str, Claim] = {}  # of queued tasks that run here
@@ -108,8 +113,10 @@ class Worker:
         self.draining = False
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
+        self.sizes = Sizes()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
-        self.planner = Planner(name, programs, self._runs_here, self._attempts, settings.queues[0] if settings.one_queue else None)
+        only_queue = settings.queues[0] if settings.one_queue else None
+        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, only_queue)
         self._extended_at = now()
 
     def step(self, wait_s: float = 0.0) -> bool:
@@ -125,7 +132,7 @@ class Worker:
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
-            self._say("unknown", "", str(problem))
+            self.complain("unknown", "", str(problem))
             self.unsure = True
             return True
 
@@ -198,7 +205,7 @@ class Worker:
                 held.stale, held.wakes = True, kept[id]
 
     def _lost(self, id: str) -> None:
-        self._say("lost", id, "the claim has passed to another worker")
+        self.complain("lost", id, "the claim has passed to another worker")
         self._forget(id)
 
     def _lose_older(self, id: str) -> None:
@@ -248,7 +255,7 @@ class Worker:
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
-            self._say("broken", held.id, str(problem))
+            self.complain("broken", held.id, str(problem))
         if not held.running:
             held.owned = load_owned(row.owned)
         return True
@@ -266,6 +273,7 @@ class Worker:
                 turn = self._decide(held)
                 if turn is not None:
                     turns[held.id] = turn
+                    self.sizes.turn(held.loaded.name if held.loaded else "", turn)
                 elif held.inputs is not None and not held.running:
                     parks.append(held)
         ends, self.ends = self.ends, []
@@ -283,7 +291,8 @@ class Worker:
         answers: list[Committed] = []
         for tries in count(1):
             try:
-                return [*answers, *self.store.commit(turns, ends)[0]]
+                committed = self.store.commit(turns, ends)[0]
+                return [*answers, *(committed if tries == 1 else self._sent_again(turns, committed))]
             except StoreError as problem:
                 self._rest(tries, problem)
             witnesses, wakes, mine = self._witnesses(turns)
@@ -293,6 +302,14 @@ class Worker:
             if not turns and not ends:
                 break
         return answers
+
+    def _sent_again(self, turns: Sequence[TurnCommit], committed: Sequence[Committed]) -> list[Committed]:
+        """The answers to a repetition: what it has lost, it may have lost to its first sending, which came through after all."""
+        lost = {answer.id for answer in committed if answer.outcome == "lost"}
+        doubtful = [turn for turn in turns if turn.id in lost]
+        witnesses, wakes, mine = self._witnesses(doubtful) if doubtful else ({}, {}, {})
+        settled = {turn.id: self._settled(turn, witnesses[turn.id], wakes, mine) for turn in doubtful if turn.id in witnesses}
+        return [settled.get(answer.id, answer) for answer in committed]
 
     def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """With which fence each turn was committed, if it was; the wakes of those held; what is mine. Asked until there is an answer."""
@@ -307,7 +324,7 @@ class Worker:
 
     def _rest(self, tries: int, problem: StoreError) -> None:
         """The database does not answer: less and less often is it asked again."""
-        self._say("unknown", "", str(problem))
+        self.complain("unknown", "", str(problem))
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
     def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
@@ -345,8 +362,10 @@ class Worker:
         left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
+        self.sizes.snapshot(loaded.name, held.id, step.size)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        starts = [new.replace(attempt=1) if new.child_no in running else new for new in step.commit.starts]  # what runs has begun
+        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
@@ -387,9 +406,10 @@ class Worker:
                     self.planner.task_row(loaded, command, attempt if ended.delay_s is None else attempt - 1, max(again_s, 1e-6))
                 )
             else:
-                status, value = _end(command.name, ended)
-                queue = command.options.get("queue", loaded.queue)
-                done.append(Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6)))
+                status, value = _end(ended)
+                queue = self.planner.queue(loaded, command)
+                row = Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6))
+                done.append(row if status == COMPLETED else row.replace(options=dump_options(command)))
         return tuple(done), tuple(retries)
 
     def _failure(self, held: Held, code: str, message: str) -> TurnCommit:
@@ -397,7 +417,7 @@ class Worker:
         assert loaded
         held.inputs = None
         error = dump_trusted({"code": code, "message": message, "data": None})
-        return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error)
+        return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error, owned=None)
 
     def _pause(self, held: Held) -> TurnCommit | None:
         """A paused workflow keeps what it has and takes no turn. Tasks that run here go on, and are committed when they end."""
@@ -409,7 +429,7 @@ class Worker:
         """Awaited tasks without rows: run them, or, if that has killed a worker before, let the queue count their attempts."""
         loaded = held.loaded
         assert loaded
-        if held.crashes == 0 and all(self._runs_here(command) for command in held.owned.values()):
+        if held.crashes == 0 and all(self.planner.runs_here(loaded, command) for command in held.owned.values()):
             held.inputs = None
             self._begin_owned(held)
             return None
@@ -417,7 +437,8 @@ class Worker:
         for command in held.owned.values():
             if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
                 error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
-                done.append(Done(command.n, command.name, loaded.queue, dump_trusted(command.inputs), FAILED, error, held.crashes, 0))
+                done.append(Done(command.n, command.name, loaded.queue, dump_trusted(command.inputs), FAILED, error, held.crashes, 0,
+                                 dump_options(command)))  # fmt: skip
             else:
                 starts.append(self.planner.task_row(loaded, command, held.crashes))
         held.planned, held.inputs = (held.snapshot, {}, bool(done)), None
@@ -486,11 +507,15 @@ class Worker:
 
     # tasks
 
-    def _runs_here(self, command: c.StartTask) -> bool:
-        queue = command.options.get("queue", self.settings.queues[0])
-        room = len(self.bodies.running) < self.settings.concurrency
-        served = self.settings.one_queue or queue in self.settings.queues
-        return self.settings.owner_run and not self.draining and command.name in self.tasks and served and room
+    def _runs(self, name: str, queue: str) -> bool:
+        """Whether a task may be run without a row of its own. A transactional one needs its row: the claim on it fences the transaction."""
+        task, room = self.tasks.get(name), len(self.bodies.running) < self.settings.concurrency
+        mine = task is not None and not task.transactional and queue in self.settings.queues
+        return self.settings.owner_run and not self.draining and mine and room
+
+    def _queue_of(self, name: str) -> str | None:
+        task = self.tasks.get(name)
+        return task.queue if task else None
 
     def _attempts(self, command: c.StartTask) -> int:
         task = self.tasks.get(command.name)
@@ -519,7 +544,7 @@ class Worker:
             return self._end_queued(claim.id, TaskEnd(claim.id, claim.fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
         if task.name not in self.tasks:
             return self._end_queued(claim.id, self._missing(claim, task))
-        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt)
+        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt, claim)
 
     def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
         """No handler of this name here: others may have it, so it is put back; after a while it fails."""
@@ -531,13 +556,20 @@ class Worker:
             self._say("failure", task.id, f"{told.called(task.name, load(task.inputs))}: {why}")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
-    def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int) -> None:
+    def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, claim: Claim | None = None) -> None:
         body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
-        if problem := body.task.problem_with(inputs):
+        if self.observe:
+            body.current.told = lambda progress: self._say("progress", id, told.brief(progress))
+        if claim and body.task.transactional:
+            body.current.within = Transactional(self.store, body.current, TaskEnd(id, claim.fence, COMPLETED, "null", worker=self.name))
+        if problem := body.task.problem_with(inputs) or self._problem_with_store(body.task):
             return self._took_end(body, Ended(error=task_error(name, problem)))
         if self.observe:
             self._say("task", id, told.called(name, inputs) + (f" attempt {attempt}" if attempt > 1 else ""))
         return self.bodies.start(body)
+
+    def _problem_with_store(self, task: Task[..., Any]) -> str:
+        return "it is transactional, which needs PostgreSQL" if task.transactional and not self.store.lends_connections else ""
 
     def _took_end(self, body: Body, ended: Ended) -> None:
         """The end of an attempt goes to the workflow that owns it, or, if it was queued, back to its own row."""
@@ -549,10 +581,14 @@ class Worker:
             held.ended.append((held.owned[int(number)], ended, body.attempt, took_s))
         elif body.id in self.claims:
             claim = self.claims[body.id]
+            if ended.kept:
+                del self.claims[body.id]
+                return self._tell_attempt(body.id, body.task.name, body.inputs, ended, None, took_s)
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
             self._tell_attempt(body.id, body.task.name, body.inputs, ended, again_s, took_s)
-            status, value = _end(body.task.name, ended)
+            status, value = _end(ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
+            self.sizes.end(body.task.name, end)
             self._end_queued(body.id, end)
 
     def _end_queued(self, id: str, end: TaskEnd) -> None:
@@ -625,11 +661,6 @@ class Worker:
             self._say(what, turn.id, load(turn.value)["message"] if what == "failed" else "")
 
 
-def _end(name: str, ended: Ended) -> tuple[int, str]:
-    """Status and value of an attempt that was the last; a result that cannot be stored is a failure, never a loop."""
-    if ended.error is not None:
-        return FAILED, dump_trusted(ended.error)
-    try:
-        return COMPLETED, dump(ended.value, f"the result of task `{name}`")
-    except InvalidPayload as problem:
-        return FAILED, dump_trusted(task_error(name, str(problem), "InvalidResult"))
+def _end(ended: Ended) -> tuple[int, str]:
+    """Status and value of an attempt that was the last."""
+    return (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))

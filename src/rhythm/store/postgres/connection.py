@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,12 +10,22 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
 
-SQL = {name: text.encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
+# Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
+SQL = {name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
 TRIES = 20  # of a transaction that met another one
+
+# Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
+# they were last analysed, must not talk the planner out of it.
+PINNED = {
+    "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+}  # fmt: skip
 
 Clock = Callable[[], int]
 Row = Any  # a tuple, as wide as its statement says
@@ -42,9 +53,12 @@ class Connection:
 
     def close(self) -> None:
         with self._lock:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
+            self._forget()
+
+    @property
+    def backend(self) -> int:
+        """The process of the server behind this connection; 0 without one."""
+        return self._open.info.backend_pid if self._open is not None and not self._open.closed else 0
 
     def transaction(self, work: Callable[[], T]) -> T:
         """Everything that `work` does is committed together, or nothing is. It may run more than once."""
@@ -71,6 +85,10 @@ class Connection:
         assert self._open is not None
         return self._open.execute(text, values, binary=True)
 
+    def set(self, name: str, value: str, local: bool = False) -> None:
+        """Sets a parameter of the session, or of the transaction."""
+        self.query(b"SELECT set_config(%(name)s, %(value)s, %(local)s)", {"name": name, "value": value, "local": local})
+
     def script(self, text: str) -> None:
         """Several statements without values."""
         assert self._open is not None
@@ -89,6 +107,10 @@ class Connection:
     def now(self) -> int:
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
+    def unpinned(self) -> None:
+        """For the rest of the transaction the planner is free: what goes through whole tables is no hot statement."""
+        self._set_all(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True)
+
     # the connection itself
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
@@ -101,12 +123,14 @@ class Connection:
                 except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
                     self._forget()
                     raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+                except errors.InsufficientPrivilege as problem:
+                    raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         connection = self._connected()
         if self.clock:
-            connection.execute("SELECT set_config('rhythm.now_us', %s, false)", [str(self.clock())])
+            self.set("rhythm.now_us", str(self.clock()))
         return work(connection)
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
@@ -119,13 +143,105 @@ class Connection:
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
-            self._open = psycopg.connect(self.url, autocommit=True)
-            path = sql.Identifier(self.schema).as_string(self._open)
-            self._open.execute("SELECT set_config('search_path', %s, false)", [path])
+            self._open = self._connect()
+            for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
+                self._open.adapters.register_dumper(int, dumper)
+            self._set_all({"search_path": sql.Identifier(self.schema).as_string(self._open), **PINNED})
         return self._open
+
+    def _set_all(self, settings: Mapping[str, str], local: bool = False) -> None:
+        calls = [sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in settings.items()]
+        self.query(sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)))
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(self.url, autocommit=True)
+        except psycopg.ProgrammingError as problem:
+            raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
 
     def _forget(self) -> None:
         """Whatever the server still does with it, nothing is sent on this connection again."""
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+class Spare:
+    """Connections without settings of ours, for those who need one of their own for a while. Any thread."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._free: list[psycopg.Connection[Row]] = []
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Row]]:
+        """One that nobody else uses; what its last user has set is forgotten."""
+        connection = None
+        try:
+            connection = self._taken()
+            yield connection
+            self._free.append(connection)
+        except BaseException as problem:
+            if connection is not None:
+                connection.close()
+            if isinstance(problem, psycopg.Error):
+                raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+            raise
+
+    def _taken(self) -> psycopg.Connection[Row]:
+        if not self._free:
+            return psycopg.connect(self.url, autocommit=True)
+        connection = self._free.pop()
+        connection.execute("DISCARD ALL")
+        return connection
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()
+
+
+class Joined(Connection):
+    """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it did itself."""
+
+    def __init__(self, given: Any, store: Connection) -> None:
+        super().__init__(store.url, store.schema, store.clock)
+        if not isinstance(given, psycopg.Connection):
+            raise TypeError(f"`connection` must be a psycopg connection (not an asynchronous one), not {type(given).__name__}")
+        self._open = given
+
+    def close(self) -> None:
+        """It is not ours to close."""
+
+    def alone(self, work: Callable[[], T]) -> T:
+        return self.transaction(work)
+
+    def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
+        assert self._open is not None
+        return self._open.cursor(row_factory=tuple_row).execute(text, values, binary=True)
+
+    def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+        """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
+        connection = self._open
+        assert connection is not None
+        if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
+            raise ValueError("`connection` commits every statement by itself: begin a transaction first (with connection.transaction(): …)")
+        for _ in range(TRIES):
+            try:
+                return work(connection)
+            except AgainError:
+                continue
+        raise StoreError(f"{TRIES} times in a row a start had to give way to others")
+
+    def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
+        """The path must be asked for first: that begins the transaction, and the one below becomes a savepoint of it."""
+        path = self.query(b"SELECT current_setting('search_path')").fetchall()[0][0]
+
+        def inside() -> T:
+            self.set("search_path", sql.Identifier(self.schema).as_string(connection), local=True)
+            if self.clock:
+                self.set("rhythm.now_us", str(self.clock()), local=True)
+            answer = work()
+            self.set("search_path", path, local=True)
+            return answer
+
+        return super()._in_transaction(connection, inside)

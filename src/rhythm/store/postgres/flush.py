@@ -20,6 +20,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
 
@@ -38,7 +39,7 @@ class Known(Record):
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
     others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events)
-    return turn.end == "own" and turn.attributes is None and not any(others)
+    return turn.end == "own" and turn.attributes is None and not any(others) and not is_large(turn.snapshot)
 
 
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
@@ -46,7 +47,7 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
     done = [fields(done) | {"id": turn.id} for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us"):
+    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options"):
         columns[f"done_{name}"] = [row[name] for row in done]
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
@@ -59,9 +60,9 @@ class Flush:
         self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        self.now = self.db.now()
-        ids = [*(turn.id for turn in turns), *(end.id for end in ends)]
-        self.known = {row[0]: Known(*row) for row in self.db.all("executions_of", ids=ids)}
+        known = self.db.all("executions_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
+        self.known = {row[0]: Known(*row[:-1]) for row in known}
+        self.now = known[0][-1] if known else 0
 
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held back."""
@@ -75,6 +76,8 @@ class Flush:
         columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
         ending = [*finishing, *(end.id for end in self.ends)]
         receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
+        if not (ranges or ending or receivers):
+            return []
         return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
@@ -130,10 +133,15 @@ class Flush:
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
         held = [turn for turn in self.turns if self._holds(turn) and self.known[turn.id].status < TERMINAL]
-        names = ("id", "seq", "fence", "statement", "snapshot", "owned", "awaiting")
-        rows = [{name: getattr(turn, name) for name in names} for turn in sorted(held, key=lambda turn: turn.id)]
-        won = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
-        return [turn for turn in held if turn.id in won]
+        names = ("id", "seq", "fence", "statement", "owned", "awaiting")
+        rows = [
+            {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
+            for turn in sorted(held, key=lambda turn: turn.id)
+        ]
+        accepted = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
+        won = [turn for turn in held if turn.id in accepted]
+        self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
+        return won
 
     def _write_children(self, won: Sequence[TurnCommit]) -> None:
         done = [
@@ -189,7 +197,7 @@ class Flush:
     def _deliver(self, signals: Sequence[NewSignal]) -> None:
         """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
         if signals:
-            self.rows.call([signal.execution_id for signal in signals], self.now)
+            self.rows.call([signal.execution_id for signal in signals])
             self.db.batch("insert_signals", [fields(signal) for signal in signals], now=self.now)
 
     def _to(self, turn: TurnCommit) -> int:

@@ -5,17 +5,21 @@ One connection for each store, used by one thread at a time; a schema of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 
 from rhythm.ids import child_id
+from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
+    PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -26,6 +30,9 @@ from rhythm.store.base import (
     Committed,
     Definition,
     Execution,
+    Family,
+    Finding,
+    Health,
     Loaded,
     LoadedTask,
     Mail,
@@ -34,22 +41,41 @@ from rhythm.store.base import (
     NewExecution,
     NewSignal,
     NewWait,
+    Queue,
     Started,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
     TaskEnd,
     Transition,
     TurnCommit,
 )
-from rhythm.store.postgres.connection import SQL, Clock, Connection, Row, UndoneError
+from rhythm.store.blobs import inline
+from rhythm.store.doctor import RULES, Judge, bounded_text, examine
+from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
-from rhythm.store.sqlfile import migrations
+from rhythm.store.schema import Migration, failed, missing
+from rhythm.store.sqlfile import migrations, statements
 
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "waits")
+PACKAGE = "rhythm.store.postgres"
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Method = Callable[Concatenate["PostgresStore", P], T]
+
+
+class Expired(Record):
+    """A claim that nobody has prolonged. `ended`: what it holds has ended, or is gone."""
+
+    id: str
+    fence: int
+    parent_id: str | None
+    max_attempts: int
+    ended: bool
+    now: int
 
 
 def transaction(method: Method[P, T]) -> Method[P, T]:
@@ -75,30 +101,48 @@ def alone(method: Method[P, T]) -> Method[P, T]:
 class PostgresStore(base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
+    lends_connections = True
+    package = PACKAGE
+
     def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
         self.db = Connection(url, schema, clock)
         self.rows = Rows(self.db)
+        self.spare = Spare(url)
 
     def close(self) -> None:
         self.db.close()
+        self.spare.close()
+
+    @alone
+    def _all(self, name: str, /, **values: Any) -> list[Row]:
+        return self.db.all(name, **values)
 
     # schema
 
-    @alone
+    def migrations(self) -> list[Migration]:
+        found = migrations(PACKAGE)
+        return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
+
+    def pending(self) -> list[Migration]:
+        return missing(self.migrations(), self.schema_version())
+
     def migrate(self) -> list[str]:
-        """Of many processes one migrates, and the others find it done: their transactions begin after the lock was given to them."""
+        return [migration.name for migration in self.pending() if self._migrate(migration)]
+
+    @alone
+    def _migrate(self, migration: Migration) -> bool:
+        """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
         with self.db.exclusively(f"rhythm.{self.db.schema}"):
-            return [name for number, name, text in migrations("rhythm.store.postgres") if self._migrate(number, name, text)]
+            try:
+                return self._migrate_once(migration)
+            except psycopg.Error as problem:
+                raise failed(migration, problem) from problem
 
     @transaction
-    def _migrate(self, number: int, name: str, text: str) -> bool:
-        """Whether it ran."""
-        if self._schema_version() >= number:
+    def _migrate_once(self, migration: Migration) -> bool:
+        if migration not in missing(self.migrations(), self._schema_version()):
             return False
-        self.db.query(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self.db.schema)))
-        self.db.query(b"CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL)")
-        self.db.script(text)
-        self.db.query(b"INSERT INTO schema_version VALUES (%(number)s, %(name)s, now_us())", {"number": number, "name": name})
+        self.db.script(migration.sql)
         return True
 
     @alone
@@ -132,61 +176,81 @@ class PostgresStore(base.Store):
     # starting
 
     @transaction
-    def start(self, executions: Sequence[NewExecution]) -> list[Started]:
-        created = self.rows.start(executions, self.db.now())
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+        if on_conflict == "replace":
+            self._let_go_of_keys(executions)
+        created = self.rows.start(executions, None)
         if len(created) == len(executions):
             return [Started(new.id, created=True) for new in executions]
-        return self._found(executions, created)
+        started = self._found(executions, created)
+        if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
+            raise AgainError  # another has taken the key meanwhile, and is to be replaced in its turn
+        base.refuse_conflicts(executions, started, on_conflict)
+        return started
+
+    def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> None:
+        """Those who have the keys of the new ones are asked to end, and keep them no longer."""
+        keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        if keyed:
+            self._cancel(keyed)
+            self.db.do("let_go_of_keys", ids=sorted(keyed))
 
     def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
         """Some were there before, or twice in the batch: of those with one id, the first has made it."""
         asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
-        existing = dict(self.db.batch("existing_executions", asked))
+        existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
         answer = []
         for i, new in enumerate(executions):
-            answer.append(Started(existing[i], created=new.id in created))
+            if i not in existing:
+                raise AgainError  # it was deleted meanwhile
+            id, name = existing[i]
+            answer.append(Started(id, created=new.id in created, name=name))
             created.discard(new.id)
         return answer
 
+    def within(self, connection: Any) -> PostgresStore:
+        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        joined.db = Joined(base.driver_connection(connection), self.db)
+        joined.rows = Rows(joined.db)
+        return joined
+
     # claims
 
-    @transaction
+    @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        claims: list[Claim] = []
-        for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
-            if (left := limit - len(claims)) > 0:
-                claims += [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queue=queue, limit=left)]
-        return claims
+        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        return [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit)]
 
-    @transaction
+    @alone
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
-        self.rows.lock(claims)
         return dict(self.db.batch("extend", _claims(claims), ttl_us=int(ttl_s * US)))
 
-    @transaction
+    @alone
     def release(self, claims: Mapping[str, int]) -> None:
-        self.rows.lock(claims)
         self.db.batch("release", _claims(claims))
 
     @alone
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    @transaction
     def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        now = self.db.now()
-        found = {row[0]: row for row in self.db.all("expired", now=now, dead=list(dead_workers), limit=limit)}
-        if not found:
-            return []
-        locked = self.rows.lock([*found, *(row[4] for row in found.values())])
-        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id][2], now, dead_workers)]
-        self._rescue_tasks([row for row in lost if row.kind == TASK], {id: row[5] for id, row in found.items()}, crash_limit, now)
-        self._rescue_workflows({row.id: row for row in lost if row.kind == WORKFLOW}, crash_limit, now)
+        expired = self._all("expired", dead=list(dead_workers), limit=limit)
+        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_workers) if expired else []
+
+    @transaction
+    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_workers: Sequence[str]) -> list[str]:
+        now, found = expired[0].now, {row.id: row for row in expired}
+        locked = self.rows.lock([*found, *(row.parent_id for row in expired)])
+        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id].fence, now, dead_workers)]
+        self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
+        live = [row for row in lost if not found[row.id].ended]
+        self._rescue_tasks([row for row in live if row.kind == TASK], {row.id: row.max_attempts for row in expired}, crash_limit, now)
+        self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
 
     def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
         """They are free again; a task that has used up its attempts by killing its workers fails."""
-        given_up = {row.id: row for row in lost if max_attempts[row.id] and row.attempt >= max(max_attempts[row.id], crash_limit)}
+        given_up = {row.id: row for row in lost if row.attempt >= max(max_attempts[row.id], crash_limit)}
         self.db.do("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up])
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
@@ -200,7 +264,7 @@ class PostgresStore(base.Store):
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
         crashes = dict(self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]))
         looping = [id for id, times in crashes.items() if times >= crash_limit]
-        self.db.do("delete_ready", ids=[*looping, *(id for id in lost if id not in raised)])
+        self.db.do("delete_ready", ids=looping)
         if looping:
             self._stop_loops(looping, raised, lost, crashes, now)
 
@@ -238,11 +302,9 @@ class PostgresStore(base.Store):
             found[id].append(ChildOutcome(*row))
         return found
 
-    def _ended(self, needed: Sequence[Needed]) -> Iterator[Row]:
+    def _ended(self, needed: Sequence[Needed]) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
-        if numbers:
-            yield from self.db.all("ended_children", ids=[child_id(id, n) for id, n in numbers])
-            yield from self.db.batch("ended_waits", [dict(id=id, n=n) for id, n in numbers])
+        return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
     @alone
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
@@ -266,17 +328,30 @@ class PostgresStore(base.Store):
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         return Flush(self.rows, turns, ends).run()
 
-    @transaction
-    def park(self, claims: Sequence[Claim]) -> list[Committed]:
-        self.rows.lock(claim.id for claim in claims)
-        parked = {row[0] for row in self.db.batch("delete_parked", [fields(claim) for claim in claims])}
-        wakes = {(id, fence): wakes for id, fence, wakes in self.db.all("wakes_of", ids=[claim.id for claim in claims])}
-        return [_parked(claim, claim.id in parked, wakes.get((claim.id, claim.fence))) for claim in claims]
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        with self.spare.connection() as connection, connection.transaction() as undo:
+            outcome = self._complete(connection, work(connection))
+            if outcome != "kept":
+                raise psycopg.Rollback(undo)
+        return outcome
 
-    @transaction
+    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None) -> str:
+        if end is None:
+            return "undone"
+        if connection.info.transaction_status is TransactionStatus.INERROR:
+            return "aborted"
+        joined = Joined(connection, self.db)
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        return "kept" if end.id in accepted else "lost"
+
+    @alone
+    def park(self, claims: Sequence[Claim]) -> list[Committed]:
+        found = {row[0]: row[1:] for row in self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])}
+        return [_parked(claim.id, *found.get(claim.id, (None, False))) for claim in claims]
+
+    @alone
     def drop(self, claims: Mapping[str, int]) -> None:
-        self.rows.lock(claims)
-        self.db.batch("delete_held", _claims(claims))
+        self.db.batch("drop", _claims(claims))
 
     @alone
     def witness(self, id: str, seq: int) -> int | None:
@@ -288,12 +363,14 @@ class PostgresStore(base.Store):
     @transaction
     def signal(self, signal: NewSignal, limit: int) -> str:
         """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
-        now, id = self.db.now(), signal.execution_id
-        self.rows.call([id], now)
-        known = self.db.all("executions_of", ids=[id])
-        if not known or known[0][2] >= TERMINAL:
-            raise UndoneError("late" if known else "missing")
-        if self.db.all("unconsumed", id=id)[0][0] >= limit:
+        id = signal.execution_id
+        now = self.rows.call([id])
+        status, known, waiting = self.db.all("mailbox", id=id, signal=signal.id)[0]
+        if known:
+            raise UndoneError("duplicate")
+        if status is None or status >= TERMINAL:
+            raise UndoneError("missing" if status is None else "late")
+        if waiting >= limit:
             raise UndoneError("full")
         if not self.db.batch("insert_signals", [fields(signal)], now=now):
             raise UndoneError("duplicate")
@@ -309,11 +386,16 @@ class PostgresStore(base.Store):
 
     @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        return self._cancel(ids)
+
+    def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
-        tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
+        if not known:
+            return {}
+        tasks = [(row[0], row[4]) for row in known if row[1] == TASK]
         workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
         self.rows.lock([*workflows, *(id for row in tasks for id in row)])
-        now = self.db.now()
+        now = known[0][-1]
         self.rows.wake(workflows, now)
         flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
         self.db.do("free_delayed", ids=workflows)
@@ -322,17 +404,50 @@ class PostgresStore(base.Store):
 
     @transaction
     def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        now = self.db.now()
-        self.rows.call([id], now)
-        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by, now=now):
+        self.rows.call([id])
+        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by):
             raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
         return True
 
+    @transaction
+    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+        self.db.do("lock_execution", id=id)
+        if running := self.db.all("running_retry", id=id):
+            return Started(running[0][0], created=False)
+        family = Family(
+            tuple(StoredExecution(*row) for row in self.db.all("family", id=id)),
+            tuple(StoredTimer(*row) for row in self.db.all("family_timers", id=id)),
+            tuple(StoredSignal(*row) for row in self.db.all("family_signals", id=id)),
+        )
+        return self._store_family(plan(family)) if family.executions else None
+
+    def _store_family(self, family: Family) -> Started:
+        now, rows = self.db.now(), [fields(row) for row in family.executions]
+        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:26]), now=now)
+        workflows = [row for row in rows if row["type"] == WORKFLOW]
+        contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
+        self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
+        told = [
+            dict(id=row["id"], seq=1, fence=0, worker="", from_status=PENDING, to_status=row["status"], cause="retry",
+                 statement=row["statement"], error=row["error"])
+            for row in workflows if row["status"] != PENDING
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=now)
+        begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
+        self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
+        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
+        return Started(family.executions[0].id, created=True)
+
     # services
 
-    @transaction
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
-        now = self.db.now()
+        due, now = self._all("next_due")[0]
+        return (0, due) if due is None or due > now else self._fire_due(limit, now)
+
+    @transaction
+    def _fire_due(self, limit: int, now: int) -> tuple[int, int | None]:
         timers = self.db.all("due_timers", now=now, limit=limit)
         waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
@@ -354,24 +469,47 @@ class PostgresStore(base.Store):
         ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
         return len(fired) + len(ended) + len(freed) + len(late)
 
-    @transaction
     def sweep(self, limit: int) -> list[str]:
-        found, now = self.db.all("cancelled_unheld", limit=limit), self.db.now()
-        if not found:
-            return []
-        self.rows.lock(id for row in found for id in (row[0], row[2]))
-        self.rows.wake((id for id, type, _ in found if type == WORKFLOW), now)
-        ended = self.rows.end_unclaimed([id for id, type, _ in found if type == TASK], CANCELLED, CANCELLED_ERROR, now)
-        return [f"{id}: a cancelled task that nobody held" for id in sorted(ended)]
+        found = self._all("cancelled_tasks", limit=limit)
+        return self._end_cancelled(found) if found else []
 
     @transaction
+    def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
+        self.rows.lock(id for row in found for id in row[:2])
+        return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
+
+    @alone
+    def parked(self, after: str, limit: int) -> list[str]:
+        return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
+
+    @alone
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self.db.batch("without_rows", [dict(id=id, n=n) for id, n in children])
+
+    @transaction
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """One that has moved on before it was woken here was not stuck; the wake does no harm."""
+        made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
+        woken = [id for id in made if seqs.get(id) == stuck[id]]
+        self.db.batch("insert_fired", [dict(id=id, n=n) for id, n in timers if id in woken])
+        return woken
+
+    @alone
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        return bool(self.db.all("lease", name=name, holder=holder, ttl_us=int(ttl_s * US)))
+
     def prune(self, older_than_s: float, limit: int) -> int:
-        before = self.db.now() - int(older_than_s * US)
-        self.db.do("delete_events", before=before, limit=limit)
-        roots = [row[0] for row in self.db.all("old_roots", before=before, limit=limit)]
+        age_us = int(older_than_s * US)
+        roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
+        self._prune(roots, age_us, limit)
+        return len(roots)
+
+    @transaction
+    def _prune(self, roots: Sequence[str], age_us: int, limit: int) -> None:
+        self.db.do("delete_events", before=self.db.now() - age_us, limit=limit)
         for table in PRUNED if roots else ():
             self.db.do(f"prune_{table}", ids=roots)
-        return len(roots)
 
     # reading
 
@@ -380,9 +518,11 @@ class PostgresStore(base.Store):
         return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
 
     @alone
-    def find(self, name: str | None, status: str | None, before: str | None, limit: int) -> list[Execution]:
-        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, before=before)
-        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (b"id < %(before)s", before)):
+    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+        at, id = before or (None, None)
+        where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
+        later = b"(created_at, id) < (%(at)s, %(id)s)"
+        for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
             if value is not None:
                 where.append(condition)
         order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
@@ -402,11 +542,58 @@ class PostgresStore(base.Store):
         return [NewWait(*row) for row in self.db.all("waits", id=id)]
 
     @alone
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self.db.all("due", id=id))
+
+    @alone
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
         ]
+
+    # doctor
+
+    @transaction
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        self._freeze()
+        return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
+
+    @transaction
+    def health(self) -> Health:
+        self._freeze()
+        now = self.db.now()
+        queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
+        dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
+        count, transaction_s, notifications = (
+            self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
+        )
+        return Health(now, count, queues, transaction_s, dead, notifications, server=True)
+
+    def _freeze(self) -> None:
+        """The transaction sees the database as it is now, however long it looks."""
+        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        self.db.unpinned()
+
+    def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
+        columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
+        return self.db.query(doctor_sql()[name], {**values, **columns}).fetchall()
+
+
+@cache
+def doctor_sql() -> dict[str, bytes]:
+    texts = statements(PACKAGE, "doctor.sql")
+    return {name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode() for name, text in texts.items()}
+
+
+def _script(schema: str, number: int, name: str, text: str) -> str:
+    """A migration with its own record, and with the schema that it is for: run by hand it does the same."""
+    quoted = sql.Identifier(schema).as_string(None)
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS {quoted};\nSET LOCAL search_path = {quoted};\n"
+        "CREATE TABLE IF NOT EXISTS schema_version (version int PRIMARY KEY, name text NOT NULL, at bigint NOT NULL);\n\n"
+        f"{text.strip()}\n\nINSERT INTO schema_version (version, name, at) VALUES ({number}, '{name}', now_us());\n"
+    )
 
 
 def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -418,7 +605,11 @@ def _expired(row: Ready, fence: int, now: int, dead: Sequence[str]) -> bool:
     return row.fence == fence and row.claim_expires_at is not None and (row.claim_expires_at < now or row.claimed_by in dead)
 
 
-def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
+def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
     if parked:
-        return Committed(claim.id, "parked")
-    return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)
+        return Committed(id, "parked")
+    return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]

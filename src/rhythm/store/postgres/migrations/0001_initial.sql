@@ -50,7 +50,11 @@ CREATE TABLE executions (
 CREATE INDEX executions_unfinished ON executions (parent_id, child_no) WHERE finished_at IS NULL;
 CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status IN (6, 7);
 CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL;
-CREATE INDEX executions_roots ON executions (name, created_at) WHERE parent_id IS NULL;
+CREATE INDEX executions_roots ON executions (name, created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_newest ON executions (created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_ended ON executions (finished_at) WHERE parent_id IS NULL AND finished_at IS NOT NULL;
+CREATE INDEX executions_retries ON executions (retry_of) WHERE retry_of IS NOT NULL;
+CREATE INDEX executions_live ON executions (id) WHERE finished_at IS NULL AND type = 0;
 CREATE INDEX executions_cancelled ON executions (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL;
 
@@ -60,6 +64,10 @@ CREATE TABLE workflow_execution_context (
   statement integer NOT NULL, snapshot bytea, owned text NOT NULL, awaiting text NOT NULL, updated_at bigint NOT NULL
 ) WITH (fillfactor = 50);
 ALTER TABLE workflow_execution_context ALTER COLUMN snapshot SET STORAGE EXTERNAL;
+
+-- Large snapshots, compressed before they come here; the context refers to its own with the byte `@`.
+CREATE TABLE blobs (execution_id text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
+ALTER TABLE blobs ALTER COLUMN data SET STORAGE EXTERNAL;
 
 CREATE TABLE history (
   execution_id text COLLATE "C" NOT NULL, seq bigint NOT NULL, fence bigint NOT NULL, worker text NOT NULL,
@@ -101,3 +109,6 @@ CREATE TABLE event_waits (
 CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND NOT held;
 CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
 CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;
+
+-- Who does what one process at a time should do. Rows stay, so that fences rise.
+CREATE TABLE leases (name text COLLATE "C" PRIMARY KEY, holder text NOT NULL, fence bigint NOT NULL, expires_at bigint NOT NULL);

@@ -1,0 +1,7 @@
+"""The application: one object that starts workflows, asks about them, and runs them."""
+
+from rhythm.app.application import Rhythm
+from rhythm.app.handle import Handle
+from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView
+
+__all__ = ["ExecutionView", "Handle", "Page", "Rhythm", "Start", "TraceStep", "WorkflowView"]

@@ -1,0 +1,438 @@
+"""`Rhythm`, the application object: everything that can be asked of executions, on one database.
+
+It validates, and turns calls into rows and rows into views; what happens to executions is decided in the store and the engine.
+This is the edge: here the environment is read, ids are drawn, and the database is chosen.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+from rhythm.app.background import BackgroundWorker
+from rhythm.app.flows import compile_flows, read_flows
+from rhythm.app.handle import Handle
+from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, turn, view, workflow_view
+from rhythm.app.waiting import Changes, Patience
+from rhythm.durations import duration_s
+from rhythm.engine.payload import dump
+from rhythm.engine.retried import anew, retried
+from rhythm.errors import NotDelivered, StoreError, UnknownExecution, UnknownWorkflow
+from rhythm.ids import encode_id, problem_with_id
+from rhythm.ir.codec import load_program
+from rhythm.ir.program import Program
+from rhythm.limits import DEFAULT_LIMITS
+from rhythm.settings import Settings, load_settings
+from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.open import open_store
+from rhythm.worker.handlers import Task, Tasks, default_tasks
+from rhythm.worker.services import ServiceSettings
+from rhythm.worker.sizes import Sizes
+from rhythm.worker.worker import WorkerSettings
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from rhythm.app.aio import AsyncRhythm
+    from rhythm.settings import Given
+
+OnConflict = Literal["return", "fail", "replace"]
+ON_CONFLICT = ("return", "fail", "replace")
+STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled")
+LONGEST_KEY = 200
+LARGEST_PAGE = 1000
+TRACED = 10_000  # executions in one trace
+Handles = list[Handle]
+Steps = list[TraceStep]
+Workflows = list[WorkflowView]
+
+
+class Rhythm:
+    """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
+
+    What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
+    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process, and `store`,
+    which stays open, the database of the URL.
+    """
+
+    def __init__(
+        self,
+        database_url: str | None = None,
+        workflow_paths: Iterable[str | os.PathLike[str]] | str | None = None,
+        *,
+        tasks: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None = None,
+        store: Store | None = None,
+        environment: Mapping[str, str] | None = None,
+        **settings: Unpack[Given],
+    ) -> None:
+        given = {"database_url": database_url, "workflow_paths": workflow_paths, **settings}
+        self.settings: Settings = load_settings(given, os.environ if environment is None else environment)
+        self.tasks = _tasks(tasks)
+        self.changes = Changes()
+        self._programs: dict[tuple[str, str], Program] = {}
+        self._workers: list[BackgroundWorker] = []
+        self._sizes = Sizes()
+        self._opened = store is None
+        self.store: Store = open_store(self.settings.database_url) if store is None else store
+        try:
+            self._prepare()
+            self.register(*self.settings.workflow_paths)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        """The tables as this version needs them; a newer schema is refused in either case."""
+        if self.settings.auto_migrate:
+            self.store.migrate()
+        elif pending := self.store.pending():
+            what = "has no tables of Rhythm yet" if self.store.schema_version() == 0 else f"lacks {', '.join(m.name for m in pending)}"
+            raise StoreError(f"the database {what}: run `rhythm migrate`, or leave auto_migrate on")
+
+    def close(self) -> None:
+        """Stops the workers that this application started, and closes its connection."""
+        for worker in list(self._workers):
+            worker.stop()
+        if self._opened:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def aio(self) -> AsyncRhythm:
+        """The same methods as coroutines."""
+        from rhythm.app.aio import asynchronous
+
+        return asynchronous(self)
+
+    # workflows
+
+    def register(self, *sources: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
+
+        `FlowError` shows every problem of every file. New executions start on the version that was registered last.
+        """
+        texts = read_flows(sources)
+        definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
+        if definitions:
+            self.store.register(definitions)
+        return tuple(definition.name for definition in definitions)
+
+    def workflows(self) -> Workflows:
+        """The current version of every workflow."""
+        return [workflow_view(*found) for found in self.store.definitions()]
+
+    def program(self, name: str, version: str | None = None) -> Program | None:
+        """A program by its version, loaded once; without a version, the current one."""
+        known = self._programs.get((name, version)) if version is not None else None
+        if known is None:
+            definition = self.store.definition(name, version)
+            known = self._loaded(definition) if definition else None
+        return known
+
+    def _loaded(self, definition: Definition) -> Program:
+        key = definition.name, definition.version
+        if key not in self._programs:
+            self._programs[key] = load_program(definition.program)
+        return self._programs[key]
+
+    def _current(self, name: str, store: Store) -> Program:
+        definition = store.definition(name)
+        return self._loaded(definition) if definition else self._no_workflow(name, store)
+
+    def _no_workflow(self, name: str, store: Store) -> NoReturn:
+        from rhythm.lang.source import nearest
+
+        names = [known.name for known, _ in store.definitions()]
+        near = nearest(name, names) if isinstance(name, str) else None
+        help = f"did you mean `{near}`?" if near else "registered are " + ", ".join(names[:10]) if names else "none is registered yet"
+        raise UnknownWorkflow(f"there is no workflow `{name}`; {help}")
+
+    # starting
+
+    def start_workflow(
+        self,
+        name: str,
+        inputs: Any = None,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        on_conflict: OnConflict = "return",
+        queue: str | None = None,
+        priority: int = 0,
+        delay: float | str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        connection: Any = None,
+    ) -> Handle:
+        """Starts a workflow in its current version.
+
+        An `id` or `idempotency_key` that was used before for this workflow starts nothing: the execution that has it is returned,
+        whatever its inputs were (`on_conflict="fail"`: `Conflict`; `"replace"`: whoever has the key is cancelled and a new one
+        starts). With `connection`, your own psycopg or sqlite3 connection to the same database, it is started by your commit.
+        """
+        request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
+        return self.start_many(name, [request], on_conflict=on_conflict, connection=connection)[0]
+
+    def start_many(self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", connection: Any = None) -> Handles:
+        """Starts a workflow many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        store = self._store_of(connection)
+        program = self._current(name, store)
+        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
+        return self._start([self._workflow_row(program, request) for request in asked], on_conflict, store)
+
+    def _workflow_row(self, program: Program, request: Start) -> NewExecution:
+        queue = request.queue or program.options.get("queue") or "default"
+        row = self._row(WORKFLOW, program.name, request, queue)
+        return row.replace(version=program.version, timeout_s=program.options.get("timeout"))
+
+    def queue_task(
+        self,
+        name: str,
+        inputs: Any = None,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        on_conflict: OnConflict = "return",
+        queue: str | None = None,
+        priority: int = 0,
+        delay: float | str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        retries: int | None = None,
+        timeout: float | str | None = None,
+        connection: Any = None,
+    ) -> Handle:
+        """Queues a task on its own, without a workflow; the handle's result is the task's. Any worker of its queue runs it."""
+        task = self.tasks.get(name)
+        request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
+        options: dict[str, Any] = {} if retries is None else {"retries": _at_least(retries, 0, "retries")}
+        if timeout is not None:
+            options["timeout_s"] = duration_s(timeout)
+        row = self._row(TASK, _name(name, "a task's name"), request, queue or (task and task.queue) or "default")
+        attempts = 1 + (retries if retries is not None else task.retries if task else 0)
+        row = row.replace(max_attempts=attempts, options=dump(options, "options"))
+        return self._start([row], on_conflict, self._store_of(connection))[0]
+
+    def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
+        key = request.idempotency_key
+        return NewExecution(
+            self._new_id() if request.id is None else _valid_id(request.id), type, name, _name(queue, "a queue"),
+            dump(request.inputs, "inputs"), priority=_at_least(request.priority, -(2**31), "priority"),
+            delay_s=0.0 if request.delay is None else duration_s(request.delay),
+            key=None if key is None else _name(key, "an idempotency_key"), attributes=_attributes(request.attributes),
+        )  # fmt: skip
+
+    def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store) -> Handles:
+        if on_conflict not in ON_CONFLICT:
+            raise ValueError(f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r}")
+        if on_conflict == "replace":
+            keys = [row.key for row in rows]
+            if None in keys or len(set(keys)) < len(keys):
+                raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
+        for row in rows:
+            self._sizes.payload("inputs", row.name, row.id, row.inputs)
+        started = store.start(rows, on_conflict)
+        if store is self.store:
+            self._wake()
+        return [Handle(self, found.id, found.created) for found in started]
+
+    def _store_of(self, connection: Any) -> Store:
+        return self.store if connection is None else self.store.within(connection)
+
+    def _new_id(self) -> str:
+        return encode_id(time.time_ns() // 1_000_000, secrets.randbits(80))
+
+    # asking
+
+    def get(self, id: str) -> ExecutionView:
+        """The execution as it is now; `UnknownExecution` if there is none of this id."""
+        return view(self._execution(id))
+
+    def list(self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
+        """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one."""
+        if status is not None and status not in STATUSES:
+            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
+        limit = min(_at_least(limit, 1, "limit"), LARGEST_PAGE)
+        found = self.store.find(workflow, status, _place(cursor), limit + 1)
+        more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
+        return Page(tuple(view(row) for row in found[:limit]), more)
+
+    def result(self, id: str, timeout: float | str | None = None) -> Any:
+        """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long."""
+        patience, changed = Patience(timeout, time.monotonic), threading.Event()
+        with self.changes.heard_by(changed.set):
+            while not (execution := self.get(id)).ended:
+                changed.wait(patience.rest_s(execution))
+                changed.clear()
+        return execution.value()
+
+    def trace(self, id: str) -> Steps:
+        """What has happened in an execution and everything below it, in the order of time."""
+        steps, waiting = list[TraceStep](), [self._execution(id)]
+        for row in waiting:
+            steps += life(row)
+            steps += [turn(row, step, self.line_of(row, step.statement)) for step in self.store.history(row.id) if not _ends(row, step.at)]
+            if row.type == WORKFLOW and len(waiting) < TRACED:
+                waiting += self.store.children(row.id)
+        return in_order(steps)
+
+    def line_of(self, row: Execution, statement: int) -> int | None:
+        """The line of the workflow's source in which a statement stands."""
+        program = self.program(row.name, row.version) if row.type == WORKFLOW else None
+        known = program is not None and 0 <= statement < len(program.code)
+        return program.position(getattr(program.code[statement], "at", 0))[0] if program and known else None
+
+    def _execution(self, id: str) -> Execution:
+        found = self.store.get([id]).get(id) if isinstance(id, str) else None
+        return found if found is not None else _unknown(id)
+
+    # changing
+
+    def signal(self, id: str, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
+        """Sends a signal; it waits in the mailbox until the workflow asks for it. False: this `signal_id` was sent before.
+
+        `NotDelivered` if the execution has ended or its mailbox is full.
+        """
+        own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
+        sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
+        self._sizes.payload("signal", name, id, sent.payload)
+        answer = self.store.signal(sent, DEFAULT_LIMITS.signals)
+        if answer == "missing":
+            _unknown(id)
+        if answer not in ("sent", "duplicate"):
+            why = "it has ended" if answer == "late" else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
+            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}")
+        self._wake()
+        return answer == "sent"
+
+    def cancel(self, id: str) -> bool:
+        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
+        return self._told(id, self.store.cancel([id]).get(id))
+
+    def pause(self, id: str, reason: str = "", by: str = "") -> bool:
+        """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
+        return self._told(id, self.store.pause(id, True, reason, by))
+
+    def resume(self, id: str) -> bool:
+        """Lets a paused workflow go on. False: it has ended already."""
+        return self._told(id, self.store.pause(id, False))
+
+    def retry(self, id: str, *, from_start: bool = False) -> Handle:
+        """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
+
+        With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
+        A retry of it that is still under way is returned instead of a second one.
+        """
+        new_id, row = self._new_id(), self._execution(id)
+        version = self._current(row.name, self.store).version if from_start and row.type == WORKFLOW else row.version
+        plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
+        started = self.store.retry(id, plan)
+        if started is None:
+            _unknown(id)
+        self._wake()
+        return Handle(self, started.id, started.created)
+
+    def _told(self, id: str, answer: bool | None) -> bool:
+        if answer is None:
+            _unknown(id)
+        self._wake()
+        return answer
+
+    # running
+
+    def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any:
+        """Starts a workflow and drives it to its end in this thread, tasks included: its result."""
+        from rhythm.worker.runner import CheckpointingRunner
+
+        handle = self.start_workflow(name, inputs, id=id)
+        runner = CheckpointingRunner(self.store, self.tasks, self._worker_settings())
+        try:
+            return runner.resume(handle.id)
+        finally:
+            runner.worker.stop()
+            runner.worker.bodies.handlers.close()
+            self.changes.tell()
+
+    def worker(self, *, queues: Iterable[str] | None = None, concurrency: int | None = None) -> BackgroundWorker:
+        """A worker in a thread of this process: `with app.worker(): …`, or `start` and `stop` it."""
+        settings = self._worker_settings()
+        settings = settings.replace(queues=tuple(queues) if queues else settings.queues, concurrency=concurrency or settings.concurrency)
+        services = ServiceSettings(crash_limit=settings.crash_limit, sweep_every_s=self.settings.resume_worker_interval_s)
+        own = self._opened and ":memory:" not in self.settings.database_url  # a connection of its own, where that is possible
+        store = open_store(self.settings.database_url) if own else self.store
+        poll_s = self.settings.worker_poll_interval_s
+        return BackgroundWorker(store, own, self.program, self.tasks, settings, services, poll_s, self.changes.tell, self._workers)
+
+    def _worker_settings(self) -> WorkerSettings:
+        s = self.settings
+        margin_s = min(WorkerSettings.margin_s, s.claim_ttl_s / 5)
+        return WorkerSettings(
+            queues=s.queues, concurrency=s.concurrency, claim_ttl_s=s.claim_ttl_s, margin_s=margin_s, owner_run=s.owner_run,
+            crash_limit=s.crash_limit, missing_task_grace_s=s.missing_task_grace_s,
+        )  # fmt: skip
+
+    def _wake(self) -> None:
+        """The workers of this process look at once; those of others when they look next."""
+        for worker in list(self._workers):
+            worker.wake()
+
+
+def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None) -> Mapping[str, Task[..., Any]]:
+    if given is None:
+        return default_tasks
+    if isinstance(given, Mapping):
+        return given
+    tasks = Tasks()
+    for task in given:
+        tasks.add(task)
+    return tasks
+
+
+def _unknown(id: Any) -> NoReturn:
+    raise UnknownExecution(f"there is no execution {id!r}")
+
+
+def _valid_id(id: Any) -> str:
+    if problem := problem_with_id(id) if isinstance(id, str) else "an id is a text":
+        raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
+    assert isinstance(id, str)
+    return id
+
+
+def _name(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or not value.isprintable():
+        raise ValueError(f"{what} is a text of 1 to {LONGEST_KEY} printable characters, not {value!r:.80}")
+    return value
+
+
+def _at_least(value: Any, least: int, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
+        raise ValueError(f"{what} is a whole number from {least:,} on, not {value!r:.80}")
+    return value
+
+
+def _attributes(given: Mapping[str, Any] | None) -> str:
+    return dump(dict(given or {}), "attributes")
+
+
+def _place(cursor: str | None) -> tuple[int, str] | None:
+    """Where a page begins, as the cursor says it."""
+    if cursor is None:
+        return None
+    at, _, id = cursor.partition("-")
+    if not at.isascii() or not at.isdigit() or not id:
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(at), id
+
+
+def _ends(row: Execution, at: int) -> bool:
+    """Whether a transition is the one that ended the execution: its end is told already."""
+    return row.finished_at is not None and at >= row.finished_at

@@ -1,0 +1,55 @@
+"""The default application, for programs that have one: `rhythm.init(…)`, then `await rhythm.start_workflow(…)` and the others.
+
+Each function is the coroutine of the same name on the default application (`list_executions` is its `list`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rhythm.app.application import Rhythm
+from rhythm.errors import NotInitialised
+from rhythm.worker.handlers import Task
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from rhythm.settings import Given
+
+    _aio = Rhythm().aio  # for type checkers alone: these names are made when they are asked for, below
+    start_workflow, start_many, queue_task = _aio.start_workflow, _aio.start_many, _aio.queue_task
+    get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows
+    signal, cancel, pause, resume, retry = _aio.signal, _aio.cancel, _aio.pause, _aio.resume, _aio.retry
+
+_NAMES = {"list_executions": "list"}  # where a name alone would not say it
+_app: Rhythm | None = None
+
+
+def init(
+    database_url: str | None = None,
+    workflow_paths: Iterable[str | os.PathLike[str]] | str | None = None,
+    *,
+    tasks: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None = None,
+    **settings: Unpack[Given],
+) -> Rhythm:
+    """Makes the default application, in place of an earlier one, and returns it. The arguments are those of `Rhythm`."""
+    global _app
+    made = Rhythm(database_url, workflow_paths, tasks=tasks, **settings)
+    before, _app = _app, made
+    if before is not None:
+        before.close()
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        if _app is None:
+            raise NotInitialised(f"rhythm.{name} needs an application: call rhythm.init(…) first")
+        return await getattr(_app.aio, _NAMES.get(name, name))(*args, **kwargs)
+
+    if name.startswith("_"):
+        raise AttributeError(name)
+    call.__name__ = call.__qualname__ = name
+    return call

@@ -1,0 +1,69 @@
+"""From files and texts to programs: all of them, or every problem of every file at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from rhythm.errors import FlowError
+from rhythm.ir.codec import dump_program
+from rhythm.lang.flow.check import workflow_names
+from rhythm.lang.flow.compile import Compilation, compile_flow
+from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.source import render_all
+from rhythm.store.base import Definition
+
+
+def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """The texts of these files, and of every `*.flow` below these folders, by file. What holds a line break or a brace is a text itself."""
+    found: dict[str, str] = {}
+    for place in places:
+        name = os.fspath(place)
+        if isinstance(place, str) and ("\n" in name or "{" in name):
+            found[f"text {len(found) + 1}.flow"] = name
+        else:
+            found.update((file, _text(file)) for file in _files(name))
+    return found
+
+
+def _files(name: str) -> list[str]:
+    if os.path.isdir(name):
+        return sorted(os.path.join(path, file) for path, _, files in os.walk(name) for file in files if file.endswith(".flow"))
+    if not os.path.exists(name):
+        raise FlowError([], f"there is no file or folder {name} to read workflows from")
+    return [name]
+
+
+def _text(file: str) -> str:
+    try:
+        with open(file, encoding="utf-8") as opened:
+            return opened.read()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise FlowError([], f"cannot read {file}: {problem}") from problem
+
+
+def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[Definition]:
+    """The definitions of all workflows in these texts. `FlowError` with all that is wrong in any of them.
+
+    `elsewhere`: the names of workflows that exist besides these.
+    """
+    names = frozenset(elsewhere).union(*(workflow_names(text, file) for file, text in texts.items()))
+    compiled = [compile_flow(text, file, Known(None, names)) for file, text in texts.items()]
+    wrong = [one for one in compiled if one.errors]
+    problems = [render_all(one.source, one.diagnostics) for one in wrong] + _twice(compiled)
+    if problems:
+        raise FlowError([diagnostic for one in wrong for diagnostic in one.diagnostics], "\n\n".join(problems))
+    return [definition for one in compiled for definition in _definitions(one)]
+
+
+def _twice(compiled: Sequence[Compilation]) -> list[str]:
+    """Workflows of one name in two files: nobody could tell which one was meant."""
+    places: dict[str, list[str]] = {}
+    for one in compiled:
+        for workflow, _ in one.workflows:
+            places.setdefault(workflow.name, []).append(f"{one.source.name}:{one.source.position(workflow.start)[0]}")
+    return [f"error: two workflows are called `{name}`: {' and '.join(found)}" for name, found in places.items() if len(found) > 1]
+
+
+def _definitions(one: Compilation) -> list[Definition]:
+    return [Definition(p.name, p.version, p.language, one.source.text, dump_program(p), p.file) for p in one.programs]

@@ -1,0 +1,48 @@
+"""A handle: an execution that was started, and what one can do with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rhythm.app.application import Rhythm
+    from rhythm.app.views import ExecutionView
+
+
+class Handle:
+    """An execution. `str(handle)` is its id; `created` is false if it was there before the call that returned this."""
+
+    def __init__(self, app: Rhythm, id: str, created: bool = True) -> None:
+        self._app, self.id, self.created = app, id, created
+
+    def __str__(self) -> str:
+        return self.id
+
+    def __repr__(self) -> str:
+        return f"<execution {self.id}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Handle) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def result(self, timeout: float | str | None = None) -> Any:
+        """Waits for the end: the result. `ExecutionFailed` if there is none, `ResultTimeout` if it does not come in time."""
+        return self._app.result(self.id, timeout)
+
+    def get(self) -> ExecutionView:
+        """The execution as it is now."""
+        return self._app.get(self.id)
+
+    def status(self) -> str:
+        """pending, running, suspended, paused, completed, failed or cancelled."""
+        return self._app.get(self.id).status
+
+    def cancel(self) -> bool:
+        """Asks it to end. False: it has ended already."""
+        return self._app.cancel(self.id)
+
+    def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
+        """Sends it a signal. False: this `signal_id` was sent before."""
+        return self._app.signal(self.id, name, payload, signal_id=signal_id)

@@ -1,0 +1,161 @@
+"""What callers see and say: executions, pages of them, the steps of a trace, and requests to start something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rhythm.engine.payload import load
+from rhythm.errors import ExecutionFailed
+from rhythm.record import Record
+from rhythm.store.base import TASK, Definition, Execution, Transition
+
+ENDS = ("completed", "failed", "cancelled")
+TYPES = ("workflow", "task")
+
+
+class Start(Record):
+    """One of many workflows to start, where inputs alone do not say it all."""
+
+    inputs: Any = None
+    id: str | None = None
+    idempotency_key: str | None = None
+    queue: str | None = None
+    priority: int = 0
+    delay: float | str | None = None
+    attributes: Mapping[str, Any] | None = None
+
+
+class ExecutionView(Record):
+    """An execution as it was when it was asked for. Times are in UTC."""
+
+    id: str
+    type: str  # workflow or task
+    name: str
+    status: str  # pending, running, suspended, paused, completed, failed, cancelled
+    inputs: Any
+    result: Any
+    error: dict[str, Any] | None  # code, message, data
+    version: str
+    queue: str
+    parent_id: str | None
+    root_id: str
+    retry_of: str | None
+    attempt: int
+    max_attempts: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    cancel_requested_at: datetime | None
+    paused_at: datetime | None
+    awaiting: Any  # what it waits for, as its snapshot says it
+    attributes: dict[str, Any]
+    paused_reason: str = ""
+    paused_by: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.finished_at is not None
+
+    def value(self) -> Any:
+        """The result of an execution that has ended; `ExecutionFailed` if it ended without one."""
+        if self.error is not None:
+            raise ExecutionFailed(self.id, self.status, self.error)
+        return self.result
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return {name: _plain(getattr(self, name)) for name in self._fields}
+
+
+class Page(Record):
+    """Some executions, newest first; `cursor` asks for those after them, None: there are no more."""
+
+    items: tuple[ExecutionView, ...]
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[ExecutionView]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class WorkflowView(Record):
+    """A workflow in its current version."""
+
+    name: str
+    version: str
+    language: str
+    file: str
+    registered_at: datetime
+
+
+class TraceStep(Record):
+    """Something that happened in an execution or below it."""
+
+    at: datetime
+    execution_id: str
+    what: str  # started, attempt failed, completed, failed, cancelled, or why a turn was taken
+    name: str  # of the workflow or task
+    line: int | None = None  # of the workflow's source, for its turns
+    detail: Any = None  # inputs, result or error
+    worker: str = ""
+
+
+def view(row: Execution) -> ExecutionView:
+    return ExecutionView(
+        id=row.id, type=TYPES[row.type], name=row.name, status=row.status, inputs=load(row.inputs),
+        result=load(row.result) if row.result else None, error=load(row.error) if row.error else None, version=row.version,
+        queue=row.queue, parent_id=row.parent_id, root_id=row.root_id, retry_of=row.retry_of, attempt=row.attempt,
+        max_attempts=row.max_attempts, created_at=moment(row.created_at), started_at=_moment(row.started_at),
+        finished_at=_moment(row.finished_at), cancel_requested_at=_moment(row.cancel_requested_at), paused_at=_moment(row.paused_at),
+        awaiting=load(row.awaiting), attributes=load(row.attributes),
+        paused_reason=(row.paused_at and row.paused_reason) or "", paused_by=(row.paused_at and row.paused_by) or "",
+    )  # fmt: skip
+
+
+def workflow_view(definition: Definition, registered_at: int) -> WorkflowView:
+    return WorkflowView(definition.name, definition.version, definition.language, definition.file, moment(registered_at))
+
+
+def life(row: Execution) -> Iterator[TraceStep]:
+    """How an execution began and how it ended."""
+    yield TraceStep(moment(row.created_at), row.id, "started", row.name, detail=load(row.inputs))
+    if row.finished_at is not None:
+        yield TraceStep(moment(row.finished_at), row.id, row.status, row.name, detail=load(row.result or row.error or "null"))
+
+
+def turn(row: Execution, transition: Transition, line: int | None) -> TraceStep:
+    """A step that an execution took between its beginning and its end."""
+    detail = load(transition.error) if transition.error else None
+    return TraceStep(
+        moment(transition.at), row.id, transition.cause, row.name, None if row.type == TASK else line, detail, transition.worker
+    )
+
+
+def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:
+    """By time. What one commit did has one time: children end, then the workflow takes its turn, then children start."""
+    steps = list(steps)
+    begun = {step.execution_id: step.at for step in steps if step.what == "started"}
+
+    def place(step: TraceStep) -> tuple[datetime, int, int]:
+        depth = step.execution_id.count(".")
+        if step.what in ENDS:
+            return step.at, 3 if begun.get(step.execution_id) == step.at else 0, -depth
+        return step.at, 2 if step.what == "started" and depth else 1, depth
+
+    return sorted(steps, key=place)
+
+
+def moment(us: int) -> datetime:
+    return datetime.fromtimestamp(us / 1e6, UTC)
+
+
+def _moment(us: int | None) -> datetime | None:
+    return None if us is None else moment(us)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

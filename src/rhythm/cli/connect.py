@@ -1,0 +1,142 @@
+"""The application that a command works with, on the database it was told; every way in which that can go wrong is one line.
+
+A command that asks or changes something finds its database: it makes no file, no table, and registers nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.options import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Rhythm
+    from rhythm.settings import Settings
+
+DATABASE = Option(
+    "--database", "where executions live; else RHYTHM_DATABASE_URL or rhythm.toml says it, else sqlite:///rhythm.db", value="URL"
+)
+OUTPUT = Option(
+    "--output",
+    "table for people; json is one document, ndjson one line for each item",
+    choices=("table", "json", "ndjson"),
+    default="table",
+)
+CONNECT_S = 10  # the longest wait for a PostgreSQL server to answer, unless the URL or PGCONNECT_TIMEOUT says another
+RECENT = 100  # executions among which an id that nobody has may be meant
+ALIKE = 0.85  # ids of the same hour are alike in their first half
+
+
+@contextmanager
+def application(args: Arguments) -> Iterator[Rhythm]:
+    """The application on a database that is there already."""
+    with _refusals(args):
+        from rhythm.app import Rhythm
+        from rhythm.store.open import open_store
+
+        settings = read_settings(args)
+        _must_exist(settings.database_url)
+        store = open_store(_patient(settings.database_url), create=False)
+        try:
+            _must_be_current(store.pending(), store.schema_version())
+            with Rhythm(settings.database_url, (), store=store, auto_migrate=False) as app:
+                yield app
+        finally:
+            store.close()
+
+
+@contextmanager
+def new_application(args: Arguments) -> Iterator[Rhythm]:
+    """The application on a database that is made and migrated if need be."""
+    with _refusals(args):
+        from rhythm.app import Rhythm
+
+        settings = read_settings(args)
+        with Rhythm(_patient(settings.database_url), (), auto_migrate=settings.auto_migrate) as app:
+            yield app
+
+
+def read_settings(args: Arguments) -> Settings:
+    from rhythm.settings import load_settings
+
+    return load_settings({"database_url": args.database}, os.environ)
+
+
+def _must_exist(url: str) -> None:
+    from rhythm.errors import StoreError
+
+    path = url.removeprefix("sqlite:///")
+    folder = os.path.dirname(path) or "."
+    if path != url and path and "?" not in path and os.path.isdir(folder) and not os.path.exists(path):
+        raise StoreError(f"there is no database {path} here; `rhythm start` makes one, or give --database")
+
+
+def _must_be_current(pending: list[Any], version: int) -> None:
+    from rhythm.errors import StoreError
+
+    if pending:
+        what = "is not up to date" if version else "has no tables of Rhythm yet"
+        raise StoreError(f"the database {what}; `rhythm migrate` brings them, or give another --database")
+
+
+def _patient(url: str) -> str:
+    """A PostgreSQL URL with an end to the waiting: psycopg's own is after two minutes."""
+    if not url.startswith(("postgres://", "postgresql://")) or "connect_timeout=" in url or "PGCONNECT_TIMEOUT" in os.environ:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}connect_timeout={CONNECT_S}"
+
+
+@contextmanager
+def _refusals(args: Arguments) -> Iterator[None]:
+    """What the application and the drivers refuse, in the words of the command line."""
+    from rhythm.errors import StoreError
+
+    _must_be_text(args)
+    try:
+        yield
+    except ValueError as problem:
+        raise UsageError(str(problem)) from problem
+    except Exception as problem:
+        if not _of_a_driver(problem):
+            raise
+        raise StoreError(f"the database refused: {' '.join(str(problem).split())}") from problem
+
+
+def _of_a_driver(problem: Exception) -> bool:
+    """Only a driver that was imported can have raised it."""
+    drivers = [sys.modules[name].Error for name in ("sqlite3", "psycopg") if name in sys.modules]
+    return isinstance(problem, tuple(drivers))
+
+
+def _must_be_text(args: Arguments) -> None:
+    """Bytes that are no UTF-8 arrive as halves of characters, which no database takes; NUL neither."""
+    for name, value in vars(args).items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and ("\0" in text or (not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text))):
+                raise UsageError(f"{name.replace('_', '-')}: {text!r:.80} is not a text that can be stored")
+
+
+def find_workflow(app: Rhythm, id: str) -> ExecutionView:
+    """The execution, for what only a workflow can be told."""
+    execution = find(app, id)
+    if execution.type == "task":
+        of = f"; {execution.parent_id} is its workflow" if execution.parent_id else ""
+        raise UsageError(f"{id} is a task, and this is for workflows{of}")
+    return execution
+
+
+def find(app: Rhythm, id: str) -> ExecutionView:
+    """The execution; `UnknownExecution` that says which one may have been meant."""
+    from rhythm.errors import UnknownExecution
+    from rhythm.lang.source import nearest
+
+    try:
+        return app.get(id)
+    except UnknownExecution:
+        near = nearest(id, [execution.id for execution in app.list(limit=RECENT)], ALIKE)
+    what = f"did you mean {near}?" if near else "`rhythm list` shows those that there are"
+    raise UnknownExecution(f"there is no execution {id!r}; {what}")

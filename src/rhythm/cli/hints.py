@@ -1,0 +1,43 @@
+"""Why an execution may wait in vain, for whoever waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rhythm.cli.words import printable, tasks_of
+from rhythm.lang.source import nearest
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Rhythm
+
+
+def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
+    """A hint if nobody has taken what is ready; empty if it waits for something else."""
+    queue = _waiting_queue(app, execution)
+    if execution.status == "paused":
+        return f"it is paused; `rhythm resume {execution.id}` lets it go on"
+    if queue is None:
+        return ""
+    return printable(
+        f"nobody seems to serve the queue `{queue}`: run a worker for it (`with app.worker():` in Python), "
+        "or give `rhythm start` --wait and --app, then it works on it itself"
+    )
+
+
+def _waiting_queue(app: Rhythm, execution: ExecutionView) -> str | None:
+    """The queue in which it, or a child that it waits for, has not been taken."""
+    due = app.store.due(execution.id)
+    if execution.status == "pending":
+        return None if 0 in due else execution.queue
+    pending = [child for child in app.store.children(execution.id) if child.status == "pending"] if execution.type == "workflow" else []
+    return next((child.queue for child in pending if int(child.id.rpartition(".")[2]) not in due), None)
+
+
+def missing_tasks(app: Rhythm, execution: ExecutionView) -> str:
+    """A hint if it waits for a task that this process, which works on it, does not have."""
+    missing = [name for name in tasks_of(execution.awaiting) if name not in app.tasks]
+    if not missing:
+        return ""
+    near = nearest(missing[0], app.tasks)
+    what = f"did you mean `{near}`?" if near else "those registered are " + (", ".join(sorted(app.tasks)[:10]) or "none")
+    return printable(f"--app registers no task `{missing[0]}`; {what}")

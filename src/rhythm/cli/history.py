@@ -1,0 +1,91 @@
+"""Shows what has happened in an execution and everything below it, in the order of time, as `rhythm run` does while it runs.
+
+… marks a line at which the workflow had to wait, → a task that starts, ✓ one that is done, ↻ one that is tried again.
+
+  rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.connect import DATABASE, OUTPUT, application, find
+from rhythm.cli.options import Arguments
+from rhythm.cli.show import ID
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Rhythm, TraceStep
+    from rhythm.store.base import Execution
+
+TASK = 1  # the type of an execution
+OPTIONS = (ID, OUTPUT, DATABASE)
+
+
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        execution = find(app, args.id)
+        steps = app.trace(args.id)
+        if args.output == "table":
+            _print(app, execution, steps)
+        else:
+            from rhythm.cli.documents import print_items
+
+            print_items(args.output, [_json(step) for step in steps])
+    return 0
+
+
+def _json(step: TraceStep) -> dict[str, Any]:
+    return {name: getattr(step, name) for name in step._fields} | {"at": step.at.isoformat().replace("+00:00", "Z")}
+
+
+def _print(app: Rhythm, execution: ExecutionView, steps: list[TraceStep]) -> None:
+    import sys
+
+    from rhythm.cli.table import coloured, cut, width_of
+    from rhythm.cli.trace import show_line
+
+    rows = app.store.get(sorted({step.execution_id for step in steps}))
+    width, colour = width_of(sys.stdout), coloured(sys.stdout)
+    room = (width or 10_000) + (9 if colour else 0)  # what the colour of the mark takes fills no column
+    for step in steps:
+        if told := _told(app, step, rows.get(step.execution_id)):
+            seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
+            print(cut(show_line(seconds, told[0], depth, told[1], colour), room))
+    if not execution.ended:
+        print(f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what it waits for")
+
+
+def _told(app: Rhythm, step: TraceStep, row: Execution | None) -> tuple[str, str] | None:
+    """The mark of a step, and what is said about it; None if it says nothing to people."""
+    from rhythm.cli.words import brief, call, length, printable
+
+    if row is None:  # it has just been pruned
+        return None
+    task = row.type == TASK
+    took = length(((row.finished_at or 0) - ((task and row.started_at) or row.created_at)) / 1e6)
+    name = printable(step.name)
+    match step.what:
+        case "started":
+            return ("task" if task else "start"), f"{'' if task or not row.parent_id else 'workflow '}{call(step.name, step.detail)}"
+        case "completed":
+            return ("done", f"{name} = {brief(step.detail)} in {took}") if task else ("completed", f"completed {name} in {took}")
+        case "failed" | "cancelled":
+            why = f": {printable(step.detail['code'])}: {printable(step.detail['message'])}"
+            return ("failure" if task and step.what == "failed" else step.what), f"{step.what} {name} after {took}{why}"
+        case "attempt failed":
+            return "retry", f"{name} failed, and is tried again: {printable(step.detail['message'])}"
+        case "turn":
+            return "wait", f"line {step.line}: {_line(app, row, step.line)}" if step.line else ""
+        case "task" | "promoted" | "queued" | "continue":  # how the work is shared out
+            return None
+        case what:
+            return "log", printable(what)
+
+
+def _line(app: Rhythm, row: Execution, line: int) -> str:
+    """The line of the source, as it was when this version was registered."""
+    from rhythm.cli.words import printable
+
+    definition = app.store.definition(row.name, row.version)
+    lines = definition.source.splitlines() if definition else []
+    return printable(lines[line - 1].strip()) if line <= len(lines) else ""

@@ -1,0 +1,74 @@
+"""Brings a database to the schema that this version of Rhythm needs. Safe to run at any time, and by many at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.errors import StoreError
+
+DEFAULT = "sqlite:///rhythm.db"
+
+OPTIONS = (
+    Option("--database", f"the database; else RHYTHM_DATABASE_URL says it, else it is {DEFAULT}", value="URL"),
+    Option("--dry-run", "only say what would run"),
+    Option("--dump-sql", "print the SQL of every migration, for this kind of database, and connect to none"),
+)
+
+
+def run(args: Arguments) -> int:
+    url = args.database or os.environ.get("RHYTHM_DATABASE_URL") or DEFAULT
+    try:
+        return _dump(url) if args.dump_sql else _would_run(url) if args.dry_run else _migrate(url)
+    except StoreError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def _migrate(url: str) -> int:
+    from rhythm.store.open import open_store
+
+    store = open_store(url)
+    try:
+        for name in store.migrate():
+            print(f"ran {name}")
+        print(f"the database is at schema {store.schema_version()}")
+    finally:
+        store.close()
+    return 0
+
+
+def _would_run(url: str) -> int:
+    from rhythm.store.open import open_store
+
+    new = _is_new_file(url)
+    store = open_store(_nowhere(url) if new else url, create=False)
+    try:
+        pending = store.migrations() if new else store.pending()
+        for migration in pending:
+            print(f"would run {migration.name}")
+        if not pending:
+            print(f"nothing to do: the database is at schema {store.schema_version()}")
+    finally:
+        store.close()
+    return 0
+
+
+def _dump(url: str) -> int:
+    from rhythm.store.open import open_store
+
+    store = open_store(_nowhere(url))
+    for migration in store.migrations():
+        print(f"-- {migration.name}\nBEGIN;\n{migration.sql}COMMIT;\n")
+    store.close()
+    return 0
+
+
+def _is_new_file(url: str) -> bool:
+    """A file that is only looked at is not made."""
+    return url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists()
+
+
+def _nowhere(url: str) -> str:
+    """A database of the same kind that opening does not touch; PostgreSQL is not asked before the first statement."""
+    return "sqlite://:memory:" if url.startswith("sqlite:") else url

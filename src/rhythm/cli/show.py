@@ -1,0 +1,133 @@
+"""Shows everything about one execution: how it is, what it waits for, and if it failed, the line where it did.
+
+`rhythm trace` tells how it came to that.
+
+  rhythm show 06fe1sz2n5qg7v0k4m8c3x9yte
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rhythm.cli.connect import DATABASE, OUTPUT, application, find
+from rhythm.cli.options import Arguments, Option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from rhythm.app import ExecutionView, Rhythm
+    from rhythm.store.base import Execution
+
+ID = Option("ID", "the execution; `rhythm start` printed it, `rhythm list` shows it")
+OPTIONS = (ID, OUTPUT, DATABASE)
+
+
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        execution = find(app, args.id)
+        if args.output == "table":
+            _print(app, execution)
+        else:
+            from rhythm.cli.documents import print_item
+
+            print_item(args.output, execution.as_json())
+    return 0
+
+
+def _print(app: Rhythm, execution: ExecutionView) -> None:
+    from datetime import UTC, datetime
+
+    from rhythm.cli.failure import show_failure
+    from rhythm.cli.table import print_fields
+
+    print_fields(list(_fields(app, execution, datetime.now(UTC))))
+    if execution.error is not None:
+        print(f"\n{show_failure(app, execution)}")
+    if execution.status == "failed" and execution.parent_id is None:
+        print(f"\n`rhythm retry {execution.id}` goes on from there")
+
+
+def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str, str]]:
+    from rhythm.cli.table import paint
+    from rhythm.cli.words import counted, moment, printable
+
+    children = app.store.children(e.id) if e.type == "workflow" else []
+    yield "execution", e.id
+    yield e.type, _what(app, e)
+    yield "status", paint(e.status, e.status) + _besides(e, now)
+    yield "waits for", _waits(app, e, children, now)
+    yield "created", moment(e.created_at, now)
+    yield "ended", moment(e.finished_at, now) + f", after {_took(e)}" if e.finished_at else ""
+    yield "queue", printable(e.queue)
+    yield "attempt", f"{e.attempt} of {e.max_attempts}" if e.type == "task" else ""
+    yield "parent", e.parent_id or ""
+    yield "retry of", e.retry_of or ""
+    yield "children", f"{len(children):,}: {counted(child.status for child in children)}" if children else ""
+    yield "attributes", _value(e.attributes) if e.attributes else ""
+    yield "inputs", _value(e.inputs)
+    yield "result", _value(e.result) if e.status == "completed" else ""
+
+
+def _what(app: Rhythm, e: ExecutionView) -> str:
+    from rhythm.cli.words import printable
+
+    definition = app.store.definition(e.name, e.version) if e.type == "workflow" else None
+    return printable(f"{e.name}, version {e.version[:12]} of {definition.file}" if definition else e.name)
+
+
+def _besides(e: ExecutionView, now: datetime) -> str:
+    """What there is to say besides the status."""
+    from rhythm.cli.words import moment, printable
+
+    if e.ended:
+        return ""
+    said = ""
+    if e.paused_at is not None:
+        who = f" by {e.paused_by}" if e.paused_by else ""
+        why = f": {e.paused_reason}" if e.paused_reason else ""
+        said += f" since {moment(e.paused_at, now)}{who}{why}"
+    if e.cancel_requested_at is not None:
+        said += f", asked to end {moment(e.cancel_requested_at, now)}"
+    return printable(said)
+
+
+def _waits(app: Rhythm, e: ExecutionView, children: list[Execution], now: datetime) -> str:
+    from rhythm.app.views import moment as utc
+    from rhythm.cli.words import moment, waits_for
+
+    if e.ended:
+        return ""
+    due = app.store.due(e.id)
+    if 0 in due:
+        return f"its time: {moment(utc(due[0]), now)}"
+    if e.status == "pending":
+        return f"a worker that serves the queue {e.queue}"
+    waits = waits_for(e.awaiting, {int(child.id.rpartition(".")[2]) for child in children if child.finished_at is not None})
+    until = f"\nnext due {moment(utc(min(due.values())), now)}" if due and waits else ""
+    return f"{waits}{_line(app, e)}{until}" if waits else ""
+
+
+def _line(app: Rhythm, e: ExecutionView) -> str:
+    """Where in its source a workflow waits."""
+    row = app.store.get([e.id]).get(e.id)
+    line = app.line_of(row, row.statement) if row else None
+    return f" (line {line})" if line else ""
+
+
+def _took(e: ExecutionView) -> str:
+    from rhythm.cli.words import length
+
+    assert e.finished_at is not None
+    return length((e.finished_at - e.created_at).total_seconds())
+
+
+def _value(value: object) -> str:
+    """A JSON value: on one line if it is short, else laid out."""
+    import json
+
+    from rhythm.cli.words import printable
+
+    short = json.dumps(value, ensure_ascii=False)
+    text = short if len(short) <= 80 else json.dumps(value, ensure_ascii=False, indent=2)
+    return "\n".join(map(printable, text.split("\n")))

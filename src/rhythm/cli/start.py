@@ -1,0 +1,200 @@
+"""Starts a workflow on a database and prints the id of the execution, alone, on standard output.
+
+A FILE.flow is registered first, and the workflow named like the file is started, or else the first in it. Workers do the work;
+with --wait and --app this process does, too, and prints the result in place of the id.
+Exit code 0: started (or, with --wait, completed); 1: failed or cancelled; 2: it could not be started; 3: not ended after --timeout.
+
+  id=$(rhythm start order.flow -i orderId=A17)
+  rhythm start order -i total:=99.5 --key A17 --app tasks.py --wait --timeout 1m
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.connect import DATABASE, new_application, read_settings
+from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
+from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.result import TIMEOUT
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Handle, Rhythm
+
+OPTIONS = (
+    Option("WORKFLOW", "the name of a workflow that is registered, or a .flow file"),
+    INPUT,
+    INPUTS,
+    Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
+    Option("--id", "an id of your own; one that was used before starts nothing", value="ID"),
+    Option("--key", "an idempotency key: one start for each key of a workflow", value="KEY"),
+    Option("--on-conflict", "if the id or key was used before", choices=("return", "fail", "replace"), default="return"),
+    Option("--queue", "the queue; else the workflow says it, else it is default", value="QUEUE"),
+    Option("--priority", "higher goes first", value="N", default="0"),
+    Option("--delay", "start it after that long, such as 5m", value="DURATION"),
+    Option("--attribute", "something to know it by, shown with it; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
+    Option("--wait", "wait for its end, and print the result"),
+    TIMEOUT.replace(help="with --wait: how long, such as 90s or 1h; without it there is no limit"),
+    Option("--app", "with --wait: a Python file or module with tasks; this process works on the queue", value="FILE"),
+    Option("--output", "json prints an object with the id and whether it is new", choices=("text", "json"), default="text"),
+    DATABASE,
+)
+
+
+def run(args: Arguments) -> int:
+    _fit_together(args)
+    with new_application(args) as app:
+        if args.app:
+            from rhythm.cli.app import load_app
+
+            load_app(args.app)
+        handle = _start(app, args)
+        return _follow(app, handle, args) if args.wait else _print(handle, args.output)
+
+
+def _fit_together(args: Arguments) -> None:
+    for option in ("app", "timeout"):
+        if getattr(args, option) and not args.wait:
+            raise UsageError(f"--{option} goes with --wait")
+    read_duration(args.timeout, "--timeout")  # before anything is started
+    if args.on_conflict == "replace" and args.key is None:
+        raise UsageError("--on-conflict replace goes with --key: it is the key that the new execution takes over")
+    if not args.wait and ":memory:" in read_settings(args).database_url:
+        raise UsageError("a database in memory ends with this command: give --wait and --app, or another --database")
+
+
+def _start(app: Rhythm, args: Arguments) -> Handle:
+    inputs, attributes = read_inputs(args), read_pairs(args.attribute, "--attribute")
+    name = _registered(app, args)
+    handle = app.start_workflow(
+        name, inputs, id=args.id, idempotency_key=args.key, on_conflict=args.on_conflict, queue=args.queue,
+        priority=_whole(args.priority), delay=read_duration(args.delay, "--delay"), attributes=attributes,
+    )  # fmt: skip
+    _say(handle.get(), handle.created)
+    return handle
+
+
+def _registered(app: Rhythm, args: Arguments) -> str:
+    """The name of the workflow to start, after its file and those of --workflows have been registered."""
+    named: str = args.workflow
+    is_file = named.endswith(".flow")
+    if "/" in named and not is_file:
+        raise UsageError(f"{named} is neither the name of a workflow nor a .flow file")
+    sources = [*([named] if is_file and not _inside(named, args.workflows) else []), *args.workflows]
+    if not sources and app.store.definition(named) is None:
+        sources = list(read_settings(args).workflow_paths)
+    if sources:
+        app.register(*sources)
+    return _choose(named) if is_file else named
+
+
+def _inside(file: str, folders: list[str]) -> bool:
+    """Whether a file is registered with one of the folders anyway: twice it would be two workflows of one name."""
+    import os
+
+    real = os.path.realpath(file)
+    return any(real == os.path.realpath(folder) or real.startswith(os.path.realpath(folder) + os.sep) for folder in folders)
+
+
+def _choose(file: str) -> str:
+    """The workflow named like the file, else the first in it."""
+    import os
+
+    from rhythm.cli.files import read_source
+    from rhythm.lang.flow.compile import compile_flow
+
+    names = [program.name for program in compile_flow(read_source(file), file).programs]
+    like = os.path.splitext(os.path.basename(file))[0]
+    return like if like in names else names[0]
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--priority is a whole number, not {text}") from None
+
+
+def _say(execution: ExecutionView, created: bool) -> None:
+    from rhythm.cli.words import printable
+
+    what = f"{execution.name} (version {execution.version[:12]}, queue {execution.queue})"
+    said = f"started {what}" if created else f"{what} was started before, and is {execution.status}"
+    print(printable(f"{said}: {execution.id}"), file=sys.stderr)
+
+
+def _print(handle: Handle, output: str) -> int:
+    import json
+
+    from rhythm.cli.documents import print_json
+
+    print_json(json.dumps({"id": handle.id, "created": handle.created}, ensure_ascii=False) if output == "json" else handle.id)
+    return 0
+
+
+def _follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
+    """Waits for the end, working meanwhile if there is an --app."""
+    from rhythm.cli.documents import print_item
+    from rhythm.cli.hints import missing_tasks, nobody_serves
+    from rhythm.cli.waiting import finish, wait
+
+    def hint(execution: ExecutionView) -> str:
+        return missing_tasks(app, execution) if args.app else nobody_serves(app, execution)
+
+    with _working(app, handle, bool(args.app)) as alive:
+        ended = wait(app, handle.id, read_duration(args.timeout, "--timeout"), hint, alive)
+    if isinstance(ended, int):
+        return ended
+    if args.output == "json":
+        print_item("json", ended.as_json())
+        return 0 if ended.error is None else 1
+    return finish(app, ended)
+
+
+@contextmanager
+def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
+    """A worker of this process, which also serves the queue of this execution; what ends it ends the waiting."""
+    if not works:
+        yield lambda: None
+        return
+    queues = dict.fromkeys((*app.settings.queues, handle.get().queue))
+    _log_plainly()
+    worker = app.worker(queues=queues)
+
+    def alive() -> None:
+        if worker.error is not None:
+            raise worker.error
+
+    with worker, _tasks_print_elsewhere():
+        yield alive
+
+
+def _log_plainly() -> None:
+    """What the worker logs, a line each, without the stack of an exception: that one ends the command with its message."""
+    import logging
+
+    class Line(logging.Formatter):
+        def formatException(self, ei: Any) -> str:
+            return ""
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(Line("rhythm: %(message)s"))
+    logging.getLogger("rhythm").handlers = [handler]
+
+
+@contextmanager
+def _tasks_print_elsewhere() -> Iterator[None]:
+    """Whatever tasks print, or the programs they start, goes to standard error: standard output is the result alone."""
+    import os
+
+    sys.stdout.flush()
+    result = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(result, 1)
+        os.close(result)

@@ -1,0 +1,98 @@
+"""Waiting for the end of an execution, with a line that says how it is: rewritten on a terminal, else one for every change."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from rhythm.app.waiting import Patience
+from rhythm.cli.table import cut, paint, width_of
+from rhythm.cli.words import length, waits_for
+from rhythm.errors import ResultTimeout
+
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Rhythm
+
+STILL_RUNNING, INTERRUPTED = 3, 130
+PATIENCE_S = 3.0  # without any change, before a hint is given
+Hint = Callable[["ExecutionView"], str]
+
+
+class Progress:
+    """Says on standard error how an execution is."""
+
+    def __init__(self, out: TextIO, now: Callable[[], float] = time.monotonic) -> None:
+        self.out, self.now = out, now
+        self.began, self.live, self.said = now(), out.isatty(), ""
+
+    def __call__(self, execution: ExecutionView) -> None:
+        waits = waits_for(execution.awaiting) if execution.status != "paused" else ""
+        how = f"{execution.name} waits for {waits}" if waits else f"{execution.name} is {execution.status}"
+        if self.live:
+            line = cut(f"{length(self.now() - self.began):>7}  {how}", (width_of(self.out) or 80) - 1)
+            print(f"\r\x1b[K{paint(line, execution.status, self.out)}", end="", file=self.out, flush=True)
+        elif how != self.said:
+            print(how, file=self.out, flush=True)
+        self.said = how
+
+    def note(self, text: str) -> None:
+        self.clear()
+        print(f"note: {text}", file=self.out, flush=True)
+
+    def clear(self) -> None:
+        if self.live:
+            print("\r\x1b[K", end="", file=self.out, flush=True)
+
+
+def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callable[[], object] = lambda: None) -> ExecutionView | int:
+    """The execution when it has ended, or the exit code of the command that did not want to wait longer.
+
+    `hint` is asked when nothing has changed for a while; `alive` may raise what makes waiting pointless.
+    """
+    progress = Progress(sys.stderr)
+    try:
+        return _wait(app, id, Patience(timeout, time.monotonic), progress, hint, alive)
+    except ResultTimeout as problem:
+        progress.clear()
+        print(f"rhythm: {problem}", file=sys.stderr)
+        return STILL_RUNNING
+    except KeyboardInterrupt:
+        progress.clear()
+        print(f"rhythm: stopped waiting; {id} has not ended, `rhythm show {id}` tells how it is", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        progress.clear()
+
+
+def _wait(app: Rhythm, id: str, patience: Patience, progress: Progress, hint: Hint, alive: Callable[[], object]) -> ExecutionView:
+    changed, hinted, since, before = threading.Event(), "", time.monotonic(), ""
+    with app.changes.heard_by(changed.set):
+        while not (execution := app.get(id)).ended:
+            alive()
+            progress(execution)
+            if progress.said != before:
+                before, since = progress.said, time.monotonic()
+            elif time.monotonic() - since > PATIENCE_S and before != hinted:
+                hinted = before
+                if text := hint(execution):
+                    progress.note(text)
+            changed.wait(patience.rest_s(execution))
+            changed.clear()
+    return execution
+
+
+def finish(app: Rhythm, execution: ExecutionView) -> int:
+    """Prints the result, or says why there is none: the exit code."""
+    import json
+
+    from rhythm.cli.documents import print_json
+    from rhythm.cli.failure import show_failure
+
+    if execution.error is None:
+        print_json(json.dumps(execution.result, ensure_ascii=False, indent=2))
+        return 0
+    print(show_failure(app, execution), file=sys.stderr)
+    return 1

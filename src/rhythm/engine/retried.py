@@ -1,0 +1,225 @@
+"""A retry: what an execution that ended without a result becomes when it goes on from its last snapshot, under a new id.
+
+`retried` is a plain function from the rows of the old one to the rows of the new one. What had completed is copied and never
+runs again. What the last snapshot awaits and has not completed begins anew, a child workflow from its own last snapshot; so does
+what ran in the background until the end. Everything else stays as it was: a failure that was caught, the loser of a race.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rhythm.engine.payload import dump_trusted
+from rhythm.engine.turns import CANCELLED_ERROR, dump_owned, load_owned
+from rhythm.errors import NotRetryable
+from rhythm.ids import child_id
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    PENDING,
+    SUSPENDED,
+    TASK,
+    TERMINAL,
+    Family,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
+)
+from rhythm.vm.machine import STARTED
+from rhythm.vm.plans import Plan, fresh, items_of, numbers
+from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
+
+ROWLESS = ("signal", "settled")  # operations for which nothing need be stored
+ELSEWHERE = ("event", "approval")  # operations whose waits are not copied
+FROM_START = "retry it from the start"
+
+
+def retried(family: Family, id: str) -> Family:
+    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, or cannot go on."""
+    root = family.executions[0]
+    refuse_unless_ended(root)
+    retry = _Retry(family)
+    retry.go_on(root, id, None, id)
+    first = retry.executions[0].replace(retry_of=root.id)
+    return Family((first, *retry.executions[1:]), tuple(retry.timers), tuple(retry.signals))
+
+
+def anew(family: Family, id: str, version: str) -> Family:
+    """The row of a retry that begins at the beginning, on this version."""
+    root = family.executions[0]
+    refuse_unless_ended(root)
+    return Family((_begun(root, id, None, id, False).replace(retry_of=root.id, version=version),))
+
+
+def refuse_unless_ended(root: StoredExecution) -> None:
+    if root.parent_id is not None:
+        raise NotRetryable(f"{root.id} is part of {root.root_id}: retry that one")
+    if root.status < TERMINAL:
+        raise NotRetryable(f"{root.id} has not ended: cancel it, or wait")
+    if root.status == COMPLETED:
+        raise NotRetryable(f"{root.id} has completed: start the workflow again if you want another result")
+
+
+class _Retry:
+    """Walks down from the old execution, and collects the rows of the new one."""
+
+    def __init__(self, family: Family) -> None:
+        self.children: dict[str | None, list[StoredExecution]] = {}
+        for row in family.executions:
+            self.children.setdefault(row.parent_id, []).append(row)
+        self.old_timers, self.old_signals = family.timers, family.signals
+        self.executions: list[StoredExecution] = []
+        self.timers: list[StoredTimer] = []
+        self.signals: list[StoredSignal] = []
+
+    def go_on(self, old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool = False) -> None:
+        """The execution once more: a task with all its attempts, a workflow from its last snapshot."""
+        new = _begun(old, id, parent_id, root_id, held)
+        snapshot = self._snapshot(old)
+        self._signals(old, id)
+        if snapshot is None:
+            self.executions.append(new)
+            return
+        owned = self._owned(old, snapshot)
+        self._refuse_missing(old, snapshot, set(owned))
+        snapshot = snapshot.replace(locals=_renamed(snapshot.locals, old.id, id))
+        self.executions.append(
+            new.replace(
+                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encode_snapshot(snapshot)),
+                statement=snapshot.statement_index, owned=dump_owned(owned.values()), awaiting=dump_trusted(snapshot.awaiting),
+            )
+        )  # fmt: skip
+        self._children(old, snapshot, id, root_id)
+        self._timers(old, snapshot, id)
+
+    def _snapshot(self, old: StoredExecution) -> Snapshot | None:
+        """Where it goes on; None: at its beginning."""
+        snapshot = decode_snapshot(old.snapshot) if old.type != TASK and old.snapshot else None
+        if snapshot is None or not snapshot.cancelled:
+            return snapshot
+        if old.parent_id is None or self._is_branch(old):
+            raise NotRetryable(f"{old.id} was cancelled and has cleaned up behind itself: {FROM_START}")
+        return None
+
+    def _is_branch(self, old: StoredExecution) -> bool:
+        """Whether it may be a part of its parent's program: its own beginning is known nowhere any more."""
+        parents = (row for rows in self.children.values() for row in rows if row.id == old.parent_id)
+        return any((parent.name, parent.version) == (old.name, old.version) for parent in parents)
+
+    def _owned(self, old: StoredExecution, snapshot: Snapshot) -> dict[int, Any]:
+        """Tasks that it awaits and that never got a row."""
+        rows = {child.child_no for child in self.children.get(old.id, ())}
+        awaited = set(_open(snapshot))
+        return {n: command for n, command in load_owned(old.owned or "[]").items() if n not in rows and n in awaited}
+
+    def _refuse_missing(self, old: StoredExecution, snapshot: Snapshot, owned: set[int]) -> None:
+        """What is awaited and stored nowhere would be awaited for ever."""
+        stored = {child.child_no for child in self.children.get(old.id, ())} | owned
+        stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
+        for n, op in _open(snapshot).items():
+            if op in ELSEWHERE:
+                raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {FROM_START}")
+            if n not in stored and op not in ROWLESS:
+                raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {FROM_START}")
+
+    def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
+        awaited, held = _open(snapshot), set(_held(snapshot))
+        for child in self.children.get(old.id, ()):
+            n, new_id = child.child_no, child_id(id, child.child_no)
+            if n >= snapshot.next_child:  # the turn that failed had started it; the next one will start its own
+                continue
+            if child.status == COMPLETED or not (n in awaited or _ran_until_the_end(child, old)):
+                self.executions.append(_copied(child, new_id, id, root_id))
+            else:
+                self.go_on(child, new_id, id, root_id, n in held)
+
+    def _timers(self, old: StoredExecution, snapshot: Snapshot, id: str) -> None:
+        held = set(_held(snapshot))
+        for timer in self.old_timers:
+            if timer.execution_id == old.id and timer.n < snapshot.next_child:
+                self.timers.append(_timer(timer, id, old.finished_at, timer.n in held))
+
+    def _signals(self, old: StoredExecution, id: str) -> None:
+        """The mailbox as it was at the snapshot: the turn that ended it may have taken some more."""
+        last = (old.seq or 0) - (old.status >= TERMINAL)
+        mail = [signal for signal in self.old_signals if signal.execution_id == old.id]
+        left = (signal for signal in mail if signal.consumed_seq is None or signal.consumed_seq > last)
+        for n, signal in enumerate(left, 1):
+            self.signals.append(signal.replace(id=f"{id}#{signal.n} of {old.id}", execution_id=id, n=n, consumed_seq=None))
+
+
+def _begun(old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool) -> StoredExecution:
+    """As if it had been started now."""
+    return old.replace(
+        id=id, parent_id=parent_id, root_id=root_id, retry_of=None, status=PENDING, attempt=0, held=held, result=None, error=None,
+        created_at=None, started_at=None, finished_at=None, cancel_requested_at=None, fence=None, worker=None, seq=0, statement=0,
+        snapshot=None, owned="[]", awaiting="null",
+    )  # fmt: skip
+
+
+def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> StoredExecution:
+    """As it was. What was cancelled on the way and has not ended yet, has."""
+    copy = old.replace(id=id, parent_id=parent_id, root_id=root_id, retry_of=None, held=False, owned="[]", awaiting="null")
+    if old.status >= TERMINAL:
+        return copy.replace(snapshot=None, statement=0)
+    return copy.replace(snapshot=None, statement=0, status=CANCELLED, error=CANCELLED_ERROR, finished_at=old.cancel_requested_at)
+
+
+def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> StoredTimer:
+    """As it was if it had fired, or was cancelled before the end; else it begins anew."""
+    timer = old.replace(execution_id=id)
+    if old.fired_at is not None or (old.cancelled_at is not None and ended_at is not None and old.cancelled_at < ended_at):
+        return timer
+    return timer.replace(fire_at=None, cancelled_at=None, anew=not held)
+
+
+def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:
+    """Whether the child was running in the background until its parent's end stopped it."""
+    if child.status not in (CANCELLED, *range(TERMINAL)):
+        return False
+    stopped_at = child.cancel_requested_at or child.finished_at
+    return stopped_at is None or (parent.finished_at is not None and stopped_at >= parent.finished_at)
+
+
+def _open(snapshot: Snapshot) -> dict[int, str]:
+    """What it awaits: the operation behind each number; not those that a `completed` loop has taken already."""
+    return dict(_leaves(snapshot.awaiting)) if snapshot.awaiting else {}
+
+
+def _leaves(plan: Plan) -> Iterator[tuple[int, str]]:
+    if "items" in plan or "first" in plan:
+        taken = set(plan.get("taken", ()))
+        for i, item in enumerate(items_of(plan)):
+            if i not in taken:
+                yield from _leaves(item)
+    else:
+        yield plan["n"], plan["op"]
+
+
+def _held(snapshot: Snapshot) -> Iterator[int]:
+    """The numbers that a limit of concurrency still holds back, in whatever the snapshot remembers."""
+    loops = [value for name, value in snapshot.locals.items() if name.startswith("$") and isinstance(value, dict) and "taken" in value]
+    for plan in (snapshot.awaiting, *snapshot.locals.get(STARTED, {}).values(), *loops):
+        if plan is not None:
+            yield from _held_back(plan)
+
+
+def _held_back(plan: Plan) -> Iterator[int]:
+    if "items" in plan or "first" in plan:
+        items, started = items_of(plan), fresh(plan)
+        upto = plan["released"] if "concurrency" in plan else len(started)
+        for i in started[:upto]:
+            yield from _held_back(items[i])
+        for i in started[upto:]:
+            yield from numbers(items[i])
+
+
+def _renamed(value: Any, old: str, new: str) -> Any:
+    """The ids of its children, wherever a variable holds them, as those of the new one."""
+    if isinstance(value, str):
+        return new + value[len(old) :] if value.startswith(f"{old}.") and re.fullmatch(r"(\.[0-9]+)+", value[len(old) :]) else value
+    if isinstance(value, list):
+        return [_renamed(item, old, new) for item in value]
+    return {key: _renamed(item, old, new) for key, item in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,249 @@
+"""The settings of an application: read from four places, checked once, and each remembers where it came from.
+
+An argument wins over a `RHYTHM_*` variable, that over `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, that over the
+default. The environment comes in as a mapping: whoever calls this decides which.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypedDict
+
+from rhythm.durations import HOW, duration_s
+from rhythm.errors import InvalidSetting
+from rhythm.record import Record
+
+PREFIX = "RHYTHM_"
+TEST_PREFIX = "RHYTHM_TEST_"  # of the project's own tests
+FILES = ("rhythm.toml", "pyproject.toml")
+FOLDER = "./workflows"  # where workflows are looked for if nobody says where
+
+
+class Settings(Record):
+    """Every setting with its value. `sources` says where each came from; lengths of time are in seconds."""
+
+    database_url: str
+    workflow_paths: tuple[str, ...]
+    auto_migrate: bool
+    queues: tuple[str, ...]
+    concurrency: int
+    owner_run: bool
+    worker_poll_interval_s: float
+    claim_ttl_s: float
+    crash_limit: int
+    missing_task_grace_s: float
+    retention_s: float | None
+    resume_worker_interval_s: float
+    sources: Mapping[str, str] = {}
+
+    def shown(self) -> list[tuple[str, str, str]]:
+        """Name, value and source of each setting, for people; a password in the URL is hidden."""
+        return [(name, setting.show(getattr(self, setting.field)), self.sources.get(name, "default")) for name, setting in SETTINGS.items()]
+
+
+class Given(TypedDict, total=False):
+    """Settings as arguments; None, or left out: look elsewhere."""
+
+    auto_migrate: bool | None
+    queues: Iterable[str] | str | None
+    concurrency: int | None
+    owner_run: bool | None
+    worker_poll_interval: float | str | None
+    claim_ttl: float | str | None
+    crash_limit: int | None
+    missing_task_grace: float | str | None
+    retention: float | str | None
+    resume_worker_interval: float | str | None
+
+
+def load_settings(given: Mapping[str, Any], environment: Mapping[str, str], folder: str = ".") -> Settings:
+    """The settings from all places. `InvalidSetting` for a name that does not exist and a value that cannot be."""
+    places = (
+        ("argument", {name: value for name, value in given.items() if value is not None}),
+        *_environment(environment),
+        *_files(folder),
+    )
+    found: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for source, values in places:
+        for name, value in values.items():
+            if name not in SETTINGS:
+                raise InvalidSetting(_unknown(name, source))
+            if name not in sources:
+                found[name], sources[name] = _read(name, value, source), source
+    if "workflow_paths" not in found:
+        found["workflow_paths"] = (FOLDER,) if os.path.isdir(os.path.join(folder, FOLDER)) else ()
+    values = {setting.field: found.get(name, setting.default) for name, setting in SETTINGS.items()}
+    return Settings(**values, sources=sources)
+
+
+def _environment(environment: Mapping[str, str]) -> Iterable[tuple[str, Mapping[str, str]]]:
+    """The variables one by one: each is its own source."""
+    for variable in sorted(environment):
+        if variable in ALSO_AS:
+            yield variable, {ALSO_AS[variable]: environment[variable]}
+        elif variable.startswith(PREFIX) and not variable.startswith(TEST_PREFIX):
+            name = variable.removeprefix(PREFIX).lower()
+            name = ALSO_AS.get(variable.removeprefix(PREFIX), name)
+            if name not in SETTINGS:
+                near = _near(name)
+                raise InvalidSetting(
+                    f"the variable {variable} is no setting; {f'did you mean {PREFIX}{near.upper()}?' if near else _all()}"
+                )
+            yield variable, {name: environment[variable]}
+
+
+def _files(folder: str) -> list[tuple[str, Mapping[str, Any]]]:
+    own, shared = (_toml(os.path.join(folder, name)) for name in FILES)
+    table = (shared or {}).get("tool", {}).get("rhythm")
+    if own is not None and table is not None:
+        raise InvalidSetting("there are settings in rhythm.toml and in [tool.rhythm] of pyproject.toml: keep one of them")
+    if own is not None:
+        return [("rhythm.toml", own)]
+    if table is not None and not isinstance(table, dict):
+        raise InvalidSetting("`tool.rhythm` in pyproject.toml must be a table: [tool.rhythm]")
+    return [("pyproject.toml", table)] if table is not None else []
+
+
+def _toml(path: str) -> dict[str, Any] | None:
+    if not os.path.isfile(path):
+        return None
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, ValueError) as problem:
+        raise InvalidSetting(f"cannot read {path}: {problem}") from problem
+
+
+def _read(name: str, value: Any, source: str) -> Any:
+    try:
+        return SETTINGS[name].read(value)
+    except ValueError as problem:
+        raise InvalidSetting(f"{name} ({source}): {problem}") from None
+
+
+def _unknown(name: str, source: str) -> str:
+    near = _near(name)
+    return f"there is no setting `{name}` ({source}); {f'did you mean `{near}`?' if near else _all()}"
+
+
+def _near(name: str) -> str | None:
+    from rhythm.lang.source import nearest
+
+    return nearest(name, SETTINGS)
+
+
+def _all() -> str:
+    return f"there are {', '.join(SETTINGS)}"
+
+
+# what a value may be
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"write a text, not {value!r}")
+    return value.strip()
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """A list, or its items in one text, with commas between them."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, Iterable):
+        raise ValueError(f"write a list of texts, not {value!r}")
+    return tuple(_text(os.fspath(item) if isinstance(item, os.PathLike) else item) for item in items)
+
+
+def _queues(value: Any) -> tuple[str, ...]:
+    queues = _texts(value)
+    if not queues:
+        raise ValueError("name at least one queue")
+    return queues
+
+
+def _flag(value: Any) -> bool:
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or value.strip().lower() not in words:
+        raise ValueError(f"write true or false, not {value!r}")
+    return words[value.strip().lower()]
+
+
+def _count(value: Any) -> int:
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError(f"write a whole number from 1 on, not {value!r}")
+    return number
+
+
+def _length_s(value: Any) -> float:
+    """A length of time; a variable has only text, so `5` there is seconds too."""
+    if isinstance(value, str) and value.replace(".", "", 1).isdecimal():
+        value = float(value)
+    seconds = duration_s(value)
+    if not seconds:
+        raise ValueError(f"it must be longer than 0; {HOW}")
+    return seconds
+
+
+def _retention_s(value: Any) -> float | None:
+    return None if value == "forever" else _length_s(value)
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _show_length(value: float | None) -> str:
+    from rhythm.durations import show_duration
+
+    return "forever" if value is None else show_duration(value)
+
+
+def show_url(url: str) -> str:
+    """A database URL without its password."""
+    scheme, colon, rest = url.partition("://")
+    who, at, where = rest.rpartition("@")
+    user, has, _ = who.partition(":")
+    return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}"
+
+
+class Setting(Record):
+    """How a setting is read and shown, and what it is for."""
+
+    field: str
+    default: Any
+    read: Callable[[Any], Any]
+    about: str
+    special: Callable[[Any], str] | None = None  # how it is shown, if not plainly
+
+    def show(self, value: Any) -> str:
+        return _show(value) if self.special is None else self.special(value)
+
+
+SETTINGS: dict[str, Setting] = {
+    "database_url": Setting("database_url", "sqlite:///rhythm.db", _text, "where executions live: sqlite:///… or postgresql://…", show_url),
+    "workflow_paths": Setting("workflow_paths", (), _texts, f"files and folders of .flow files; {FOLDER} if it exists"),
+    "auto_migrate": Setting("auto_migrate", True, _flag, "bring the tables up to date when the application starts"),
+    "queues": Setting("queues", ("default",), _queues, "the queues that a worker serves"),
+    "concurrency": Setting("concurrency", 100, _count, "tasks that a worker runs at once"),
+    "owner_run": Setting("owner_run", True, _flag, "a worker runs the tasks of its own workflows without the queue"),
+    "worker_poll_interval": Setting("worker_poll_interval_s", 1.0, _length_s, "how often an idle worker looks for work", _show_length),
+    "claim_ttl": Setting("claim_ttl_s", 300.0, _length_s, "how long a silent worker keeps its work", _show_length),
+    "crash_limit": Setting("crash_limit", 3, _count, "how many workers the same step may kill before it fails"),
+    "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
+    "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),
+    "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s, "how often those who sleep are checked", _show_length),
+}  # fmt: skip
+ALSO_AS = {"WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval"}  # variables of other names

@@ -1,0 +1,39 @@
+"""A task whose own writes are committed together with its end: exactly once, for what it writes on the connection it is given.
+
+It runs under the claim on its own row. If that is lost, or the handler fails, nothing of what it wrote stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rhythm.errors import StoreError
+from rhythm.store.base import Store, TaskEnd
+from rhythm.worker.current import Current
+from rhythm.worker.ended import Ended, task_error
+
+LATER_S = 1.0  # before a task is tried again whose transaction had no answer
+
+
+class Transactional:
+    """Runs one attempt inside its transaction; called in the handler's thread."""
+
+    def __init__(self, store: Store, current: Current, end: TaskEnd) -> None:
+        self.store, self.current, self.end = store, current, end
+        self.ended = Ended()
+
+    def __call__(self, attempt: Callable[[], Ended]) -> Ended:
+        try:
+            outcome = self.store.complete_within(lambda connection: self._work(attempt, connection))
+        except StoreError as problem:
+            # Whether it was committed shows when the worker ends the attempt: the row is gone then, and nothing follows.
+            return Ended(error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S)
+        if outcome == "aborted":
+            return Ended(error=task_error(self.current.task, "a statement on its connection had failed, so nothing is kept"), retry=True)
+        return self.ended.replace(kept=outcome in ("kept", "lost"))  # a claim that was lost leaves nothing to say either
+
+    def _work(self, attempt: Callable[[], Ended], connection: Any) -> TaskEnd | None:
+        self.current.give_connection(connection)
+        self.ended = attempt()
+        return self.end.replace(value=self.ended.result) if self.ended.error is None else None

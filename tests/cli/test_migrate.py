@@ -1,0 +1,50 @@
+"""`rhythm migrate`, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Shell
+from tests.support.postgres import Schemas
+from tests.support.stores import KINDS
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield "sqlite:///new.db"
+    else:
+        schemas: Schemas = request.getfixturevalue("schemas")
+        yield f"{schemas.url}&schema={schemas.name}_cli"
+        schemas.admin.execute(f"DROP SCHEMA IF EXISTS {schemas.name}_cli CASCADE".encode())
+
+
+def test_a_dry_run_says_what_would_run_and_touches_nothing(shell: Shell, url: str) -> None:
+    for _ in range(2):
+        assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "would run 0001_initial\n"
+    assert not (shell.folder / "new.db").exists()
+    assert shell.rhythm("migrate", RHYTHM_DATABASE_URL=url).stdout == "ran 0001_initial\nthe database is at schema 1\n"
+    assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "nothing to do: the database is at schema 1\n"
+    assert shell.rhythm("migrate", "--database", url).stdout == "the database is at schema 1\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("sqlite:////nowhere/x.db", ") WITHOUT ROWID;"),
+        ("postgresql://nobody@127.0.0.1:1/none?schema=mine", 'SET LOCAL search_path = "mine";'),
+    ],
+)
+def test_the_sql_is_printed_without_a_database(shell: Shell, url: str, line: str) -> None:
+    lines = shell.rhythm("migrate", "--dump-sql", "--database", url).stdout.splitlines()
+    assert (lines[:2], lines[-2]) == (["-- 0001_initial", "BEGIN;"], "COMMIT;")
+    assert line in lines
+
+
+@pytest.mark.parametrize("url", ["sqlite:////nowhere/x.db", "postgresql://nobody@127.0.0.1:1/none", "mysql://x"])
+def test_a_database_that_cannot_be_opened_is_one_line_and_exit_code_2(shell: Shell, url: str) -> None:
+    ran = shell.rhythm("migrate", "--database", url)
+    assert (ran.returncode, ran.stdout, ran.stderr[:8]) == (2, "", "rhythm: ")
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,63 @@
+"""docs/cli.md is true: its examples are one session, and every command prints what is shown; ids, times and durations are others."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rhythm.cli.main import COMMANDS, main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+SESSION = "\n".join(re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL))
+EXAMPLES = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", SESSION, re.MULTILINE)
+VARYING = {
+    r"^order (is|waits for) .*\n": "",  # how it is while one waits: every change, or none if it was fast
+    r"\n+$": "\n",
+    r"\b[0-9a-hjkmnp-tv-z]{26}\b": "ID",
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+Z| UTC)": "TIME",
+    r"^ *\d+\.\d\ds  ": "",
+    r"(?<=[ ,])(\d+(\.\d+)?(ms|[smhd]))+( ago)?\b|\bnow\b": "LENGTH",
+    r"LENGTH +(?=\S)": "LENGTH ",
+}
+
+
+def plain(text: str) -> str:
+    for pattern, stands_for in VARYING.items():
+        text = re.sub(pattern, stands_for, text, flags=re.MULTILINE)
+    return text
+
+
+def test_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("RHYTHM_DATABASE_URL", raising=False)
+    for language, name in (("python", "tasks.py"), ("js", "order.flow")):
+        (shown,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+        (tmp_path / name).write_text(shown, encoding="utf-8")
+    for command, shown in EXAMPLES:
+        words = shlex.split(command)
+        if "--app" in words:  # tasks are registered once for each process
+            ran = subprocess.run([sys.executable, "-m", "rhythm", *words], capture_output=True, text=True, encoding="utf-8", timeout=60)
+            err, out = ran.stderr, ran.stdout
+        else:
+            main(words)
+            out, err = capsys.readouterr()
+        assert plain(err + out) == plain(shown), command
+
+
+def test_page_shows_every_command_on_a_database() -> None:
+    assert {command.split()[0] for command, _ in EXAMPLES} == {
+        "start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume", "workflows",
+    }  # fmt: skip
+    table = re.findall(r"`rhythm (\w+)`", PAGE.split("**Which database.**")[0])
+    assert set(table) <= COMMANDS.keys()
+
+
+def test_commands_of_the_table_lead_to_their_section() -> None:
+    sections = {title.lower().replace(",", "").replace(" ", "-") for title in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#([\w-]+)\)", PAGE)) <= sections

@@ -1,0 +1,112 @@
+"""The schema of a database: brought up to date once, by one of many, wholly or not at all, and never by an older Rhythm."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rhythm.errors import StoreError
+from rhythm.store.base import Store
+from rhythm.store.open import open_store
+from rhythm.store.schema import Migration
+from tests.support.stores import KINDS
+
+NEWEST = 1
+MIGRATE = "import sys; from rhythm.cli.main import main; print('here', flush=True); sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
+
+
+class Fresh:
+    """A database without any schema of ours."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def by_hand(self, script: str) -> None:
+        if self.url.startswith("sqlite"):
+            with sqlite3.connect(self.url.removeprefix("sqlite:///")) as connection:
+                connection.executescript(script)
+            connection.close()
+        else:
+            with psycopg.connect(self.url.rpartition("&")[0]) as session:
+                session.execute(f"SET search_path = {self.schema}; {script}".encode())
+
+    @property
+    def schema(self) -> str:
+        return self.url.rpartition("schema=")[2]
+
+
+@pytest.fixture(params=KINDS)
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fresh]:
+    if request.param == "sqlite":
+        yield Fresh(f"sqlite:///{tmp_path / 'fresh.db'}")
+    else:
+        schemas = request.getfixturevalue("schemas")
+        name = f"{schemas.name}_fresh"
+        yield Fresh(f"{schemas.url}&schema={name}")
+        schemas.admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
+@pytest.fixture
+def store(fresh: Fresh) -> Iterator[Store]:
+    opened = open_store(fresh.url)
+    yield opened
+    opened.close()
+
+
+def names(migrations: list[Migration]) -> list[str]:
+    return [migration.name for migration in migrations]
+
+
+def test_what_is_pending_runs_once(store: Store) -> None:
+    assert store.schema_version() == 0
+    pending = store.pending()
+    assert (names(pending), store.schema_version()) == (names(store.migrations()), 0)
+    assert store.migrate() == names(pending)
+    assert (store.pending(), store.migrate(), store.schema_version()) == ([], [], NEWEST)
+
+
+def test_migrations_run_by_hand_are_migrations_that_have_run(store: Store, fresh: Fresh) -> None:
+    for migration in store.pending():
+        fresh.by_hand(f"BEGIN;\n{migration.sql}COMMIT;")
+    assert (store.migrate(), store.schema_version()) == ([], NEWEST)
+    assert store.find(None, None, None, 10) == []
+
+
+def test_a_schema_that_is_newer_than_the_code_is_left_alone(store: Store, fresh: Fresh) -> None:
+    store.migrate()
+    fresh.by_hand("INSERT INTO schema_version (version, name, at) VALUES (99, '0099_later', 0)")
+    for ask in (store.pending, store.migrate):
+        with pytest.raises(StoreError, match=f"this Rhythm knows schema {NEWEST}, the database has 99; upgrade Rhythm"):
+            ask()
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = store.migrations()
+    text = "CREATE TABLE half (n int);\nINSERT INTO half VALUES (1);\nCREATE TABLE half (n int);\n"
+    monkeypatch.setattr(store, "migrations", lambda: [*good, Migration(NEWEST + 1, "bad", text)])
+    with pytest.raises(StoreError, match=r"migration bad failed, and nothing of it stays: .*half"):
+        store.migrate()
+    assert (store.schema_version(), names(store.pending())) == (NEWEST, ["bad"])
+    mended = Migration(NEWEST + 1, "bad", "CREATE TABLE half (n int);\n")
+    monkeypatch.setattr(store, "migrations", lambda: [*good, mended])
+    assert store.migrate() == ["bad"]
+
+
+def test_of_eight_processes_that_start_at_once_one_migrates(fresh: Fresh) -> None:
+    command = [sys.executable, "-c", MIGRATE, "migrate", "--database", fresh.url]
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    many = [subprocess.Popen(command, **pipes) for _ in range(8)]
+    assert {process.stdout.readline() for process in many if process.stdout} == {"here\n"}
+    for process in many:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=60)[0] for process in many]
+    assert [process.returncode for process in many] == [0] * 8, said
+    assert sum(text.count("ran 0001_initial") for text in said) == 1

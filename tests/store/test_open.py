@@ -1,0 +1,81 @@
+"""Which URL opens which store, and what is said about the others."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from rhythm.errors import StoreError
+from rhythm.store.open import open_store
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite.store import SqliteStore
+
+
+def refused(url: str, create: bool = True) -> str:
+    with pytest.raises(StoreError) as caught:
+        open_store(url, create)
+    return str(caught.value)
+
+
+def test_three_slashes_are_relative_and_four_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url, file in (("sqlite:///a.db", tmp_path / "a.db"), (f"sqlite:///{tmp_path}/b.db", tmp_path / "b.db")):
+        store = open_store(url)
+        assert store.migrate()
+        store.close()
+        assert file.exists()
+
+
+@pytest.mark.parametrize("url", ["sqlite://:memory:", "sqlite:///:memory:"])
+def test_memory_leaves_no_file(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store(url, create=False)
+    assert isinstance(store, SqliteStore)
+    store.migrate()
+    store.close()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite://rhythm.db"])
+def test_sqlite_url_without_a_path_explains_the_slashes(url: str) -> None:
+    assert "three slashes" in refused(url)
+
+
+def test_missing_file_is_not_created(tmp_path: Path) -> None:
+    assert refused(f"sqlite:///{tmp_path}/none.db", create=False) == f"there is no database file {tmp_path}/none.db"
+    assert f"there is no folder {tmp_path}/deep" in refused(f"sqlite:///{tmp_path}/deep/none.db")
+    assert "is a folder" in refused(f"sqlite:///{tmp_path}")
+    assert "no parameters" in refused(f"sqlite:///{tmp_path}/a.db?mode=ro")
+    assert not list(tmp_path.iterdir())
+
+
+def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, however long it may be: " * 100)
+    assert "file is not a database" in refused(f"sqlite:///{tmp_path}/notes.txt")
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "PostgreSQL"])
+def test_postgres_opens_under_both_names_and_its_schema_can_be_chosen(scheme: str) -> None:
+    store = open_store(f"{scheme}://me@host/app?schema=other&connect_timeout=5")
+    assert isinstance(store, PostgresStore)
+    assert (store.db.url, store.db.schema) == ("postgresql://me@host/app?connect_timeout=5", "other")
+    plain = open_store(f"{scheme}://me@host/app")
+    assert isinstance(plain, PostgresStore)
+    assert (plain.db.url, plain.db.schema) == ("postgresql://me@host/app", "rhythm")
+
+
+def test_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("rhythm.store.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "pip install 'rhythm[postgres]'" in refused("postgresql://host/app")
+
+
+@pytest.mark.parametrize("url", ["mysql://me:secret@host/app", "rhythm.db", ""])
+def test_unknown_url_says_what_is_possible_and_no_password(url: str) -> None:
+    message = refused(url)
+    assert "sqlite:///rhythm.db" in message
+    assert "postgresql://" in message
+    assert "secret" not in message
