@@ -160,7 +160,12 @@ def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflo
 
 
 def test_start_of_a_file_that_its_folder_also_has_registers_it_once(rhythm: Command) -> None:
-    assert rhythm("start ./order.flow --workflows .").code == 0
+    assert rhythm("start order.flow --workflows .").code == 0
+
+
+def test_start_of_a_name_registers_the_files_that_are_named_first(rhythm: Command) -> None:
+    assert rhythm("start child --workflows parent.flow --workflows order.flow").code == 0
+    assert [item["name"] for item in rhythm("workflows --output json").json["items"]] == ["child", "order", "parent"]
 
 
 def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: Command, tmp_path: Path) -> None:
@@ -559,15 +564,16 @@ def test_wait_says_when_nobody_serves_the_queue(rhythm: Command, app: Rhythm, mo
     assert f"note: it is paused; `rhythm resume {id}` lets it go on" in rhythm(f"result {id} --timeout 100ms").err
 
 
-def test_process_with_tasks_does_the_work_itself(shell: Shell) -> None:
+def test_process_with_tasks_does_the_work_itself(shell: Shell, url: str) -> None:
     """A newcomer needs a file of tasks, a workflow and this command."""
+    options = ("--queue", "mine", "--app", "tasks.py", "--wait", "--database", url, "--timeout")
     shell.write("hello.flow", 'workflow hello(inputs) {\n  return await task("greet", { name: inputs.name })\n}\n')
-    ran = shell.rhythm("start", "hello.flow", "-i", "name=Ada", "--queue", "mine", "--app", "tasks.py", "--wait", "--timeout", "1m")
+    ran = shell.rhythm("start", "hello.flow", "-i", "name=Ada", *options, "1m")
     assert (ran.returncode, ran.stdout) == (0, '"Hello, Ada!"\n')
     assert "printed by a task" in ran.stderr
     assert "printed by a program" in ran.stderr
     shell.write("typo.flow", 'workflow typo(inputs) {\n  return await task("gret", { name: "x" })\n}\n')
-    ran = shell.rhythm("start", "typo.flow", "--app", "tasks.py", "--wait", "--timeout", "5s")
+    ran = shell.rhythm("start", "typo.flow", *options, "5s")
     assert ran.returncode == 3
     assert "note: --app registers no task `gret`; did you mean `greet`?\n" in ran.stderr
 
