@@ -6,11 +6,15 @@ import os
 import platform
 import sys
 
-from bench import language, startup
+from bench import engine, language, startup
 
 BENCHMARKS = {
-    work.__name__: work for work in (language.compiling, language.running, language.suspending, language.snapshots, startup.starting)
-}
+    work.__name__: work
+    for work in (
+        language.compiling, language.running, language.suspending, language.snapshots, startup.starting,
+        engine.registering, engine.single, engine.sequences, engine.fan_out, engine.reacting,
+    )
+}  # fmt: skip
 
 
 def main(names: list[str]) -> int:

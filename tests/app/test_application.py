@@ -272,7 +272,7 @@ def test_paused_workflow_waits_and_goes_on_and_a_cancelled_one_ends(make_app: Ma
         assert other.cancel()
         with pytest.raises(rhythm.ExecutionFailed, match="cancelled"):
             other.result(WAIT)
-        with pytest.raises(rhythm.ResultTimeout, match="it is paused; .*`resume` lets it go on"):
+        with pytest.raises(rhythm.ResultTimeout, match="it is paused; `resume` lets it go on"):
             handle.result(0.001)
         assert app.resume(handle.id)
         assert handle.result(WAIT) == 1
@@ -311,7 +311,7 @@ def test_trace_tells_what_happened_below_too_in_the_order_of_time(make_app: Make
     [
         (lambda app: app.start_workflow("hodl"), rhythm.UnknownWorkflow, r"there is no workflow `hodl`; did you mean `hold`\?"),
         (lambda app: app.start_workflow("something_else"), rhythm.UnknownWorkflow, "registered are hold"),
-        (lambda app: app.start_workflow("hold", {1, 2}), rhythm.InvalidPayload, "inputs"),
+        (lambda app: app.start_workflow("hold", object()), rhythm.InvalidPayload, "inputs"),
         (lambda app: app.start_workflow("hold", id="a.b"), rhythm.UnknownExecution, "'a.b' cannot be an id: an id contains no dot"),
         (lambda app: app.start_workflow("hold", id=5), rhythm.UnknownExecution, "5 cannot be an id: an id is a text"),
         (lambda app: app.start_workflow("hold", idempotency_key=""), ValueError, "an idempotency_key is a text of 1 to 200"),

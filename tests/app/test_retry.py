@@ -40,7 +40,7 @@ def failed(app: Rhythm, flow: str, inputs: Any = None, name: str = "main") -> st
     """The id of an execution of this workflow that has failed."""
     app.register(flow)
     handle = app.start_workflow(name, inputs)
-    with pytest.raises(rhythm.ExecutionFailed, match="Broken|failed"):
+    with pytest.raises(rhythm.ExecutionFailed, match="failed: "):
         handle.result(WAIT)
     return handle.id
 
@@ -108,6 +108,19 @@ def test_child_workflow_goes_on_from_its_own_snapshot(make_app: MakeApp, bank: B
     assert bank.calls == ["deep"]
 
 
+@pytest.mark.parametrize("size", [5_000, 500_000])
+def test_large_state_is_taken_along(make_app: MakeApp, bank: Bank, size: int) -> None:
+    flow = """
+    workflow main(inputs) {
+      let kept = inputs.text
+      let b = await task("fragile", { name: "b" })
+      return [len(kept), b]
+    }"""
+    app = make_app(bank.fragile)
+    with app.worker():
+        assert mended(app, bank, failed(app, flow, {"text": "x" * size})) == [size, "b!"]
+
+
 def test_caught_failure_and_loser_of_a_race_stay_what_they_were(make_app: MakeApp, bank: Bank) -> None:
     flow = """
     workflow main(inputs) {
@@ -154,15 +167,28 @@ def test_fired_timer_stays_fired_and_ids_in_variables_lead_to_the_new_children(m
     flow = """
     workflow main(inputs) {
       let kept = task("step", { name: "kept" })
-      await sleep("1ms")
-      let b = await task("fragile", { name: "second" })
+      let both = await all([sleep("1ms"), sleep_until("2000-01-01T00:00:00Z"), task("fragile", { name: "second" })])
       let a = await kept
-      return [a, b]
+      return [a, both[2]]
     }"""
     app = make_app(bank.step, bank.fragile)
     with app.worker():
         assert mended(app, bank, failed(app, flow)) == ["kept", "second!"]
     assert "second" in bank.calls
+
+
+def test_task_that_ran_when_the_time_of_its_workflow_was_over_runs_in_the_retry(make_app: MakeApp) -> None:
+    let_go = threading.Event()
+
+    def slow() -> int:
+        let_go.wait()
+        return 1
+
+    app = make_app(slow)
+    with app.worker():
+        id = failed(app, '@timeout("100ms")\nworkflow main(inputs) {\n  return await task("slow")\n}')
+        let_go.set()
+        assert app.retry(id).result(WAIT) == 1
 
 
 def test_limit_of_concurrency_holds_in_the_retry_too(make_app: MakeApp) -> None:
@@ -211,9 +237,15 @@ def test_cancelled_execution_goes_on_where_it_was(make_app: MakeApp, bank: Bank)
 
 def test_workflow_that_has_cleaned_up_behind_itself_is_not_taken_up_again(make_app: MakeApp, bank: Bank) -> None:
     app = make_app(bank.step)
-    app.register(
-        'workflow main(inputs) {\n  try {\n    await signal("go")\n  } finally {\n    await task("step", { name: "clean" })\n  }\n  return 1\n}'
-    )
+    app.register("""
+    workflow main(inputs) {
+      try {
+        await signal("go")
+      } finally {
+        await task("step", { name: "clean" })
+      }
+      return 1
+    }""")
     with app.worker():
         handle = app.start_workflow("main")
         while handle.status() != "suspended":

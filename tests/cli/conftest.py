@@ -116,7 +116,7 @@ FAILURES = {
     "exception as message": lambda: rhythm.TaskFailed(ValueError("no money")),
     "code of no text": lambda: rhythm.TaskFailed("no", code=404),
     "empty code": lambda: rhythm.TaskFailed("no", code=""),
-    "data of no JSON": lambda: rhythm.TaskFailed("no", data={"when": {1}}),
+    "data of no JSON": lambda: rhythm.TaskFailed("no", data={"when": object()}),
     "half a character": lambda: rhythm.TaskFailed("a\\ud800b\\0c"),
     "half a character elsewhere": lambda: ValueError("a\\ud800b\\0c"),
     "long": lambda: ValueError("x" * 10_000_000),

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError
 from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
@@ -123,6 +124,7 @@ class World:
         self.inner.register([Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs])
         self.signals: list[tuple[float, NewSignal]] = []
         self.generation = 0
+        self.bugs: list[str] = []  # what the sweep has found: nothing, ever
         self._boot()
 
     def _boot(self) -> None:
@@ -131,7 +133,12 @@ class World:
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
         self.worker.sleep = lambda seconds: None
-        self.services = Services(self.store, ServiceSettings(crash_limit=self.settings.crash_limit), self.clock.now, self.clock.us)
+        settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
+        self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
+
+    def observe(self, what: str, id: str, detail: str) -> None:
+        if what == "bug":
+            self.bugs.append(f"{id}: {detail}")
 
     def program(self, name: str, version: str | None) -> Program | None:
         definition = self.inner.definition(name, version)
@@ -152,13 +159,21 @@ class World:
         self.signals.append((at, NewSignal(f"s{len(self.signals)}", id, name, json.dumps(payload))))
 
     def run(self, id: str = "run") -> Execution:
-        """Until the execution has ended, and everything that it started."""
+        """Until the execution has ended, and everything that it started; then no rule may be broken."""
         for _ in range(ROUNDS):
             execution = self.inner.get([id])[id]
             if execution.finished_at is not None and self._quiet():
+                self.doctor()
+                assert self.bugs == []
                 return execution
             self.round()
         raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
+
+    def doctor(self, grace_s: float = 0.0) -> None:
+        """No rule is broken. Nothing is under way in a quiet world, so nothing may be late; only the sweep comes now and then."""
+        self.inner.sweep(1000)
+        found = examine(self.inner, grace_s)
+        assert not found, found
 
     def _quiet(self) -> bool:
         """Whether nothing is under way, and nothing is left that anybody could do."""

@@ -60,6 +60,7 @@ def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(owner_run: bool)
     rounds(world, 100)
     assert world.inner.get(["run"])["run"].status == "paused"
     assert world.ran["value(1)"] == 0
+    world.doctor()
     world.inner.pause("run", False)
     assert result_of(world.run()) == 1
 
@@ -139,7 +140,7 @@ def test_result_that_cannot_be_stored_is_a_failure_of_the_task(owner_run: bool) 
     world = World('workflow main { try { await task("odd") } catch (e) { return e.message } }', owner_run=owner_run)
     world.tasks["odd"] = Task(lambda: object(), "odd", "default", 0, None, None)
     world.start()
-    assert "cannot be stored" in result_of(world.run())
+    assert "InvalidResult: result is of type object, which has no JSON form" in result_of(world.run())
 
 
 def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
@@ -150,3 +151,15 @@ def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
         world.round()
     assert result_of(world.inner.get(["other"])["other"]) == 3
     assert world.inner.get(["run"])["run"].status in ("running", "suspended")
+
+
+def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> None:
+    flow = """
+    workflow main {
+      try { await all([task("fail"), task("value", { x: 1, took: 5 })], { keep: true }) } catch (e) { await sleep(10) }
+    }
+    """
+    world = World(flow)
+    world.start()
+    assert world.run().status == "completed"
+    assert [child.attempt for child in world.inner.children("run")] == [1, 1]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
 import inspect
 import json
 import re
 import subprocess
 import sys
+import typing
+import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import rhythm
+from rhythm.engine.payload import dump
+from rhythm.engine.typed import kind_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
 TASKS = "\n\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
@@ -63,7 +70,8 @@ def test_unit_tests_of_the_page_pass(folder: Path) -> None:
 
 def test_table_lists_the_options_of_the_decorator() -> None:
     options = {name: p.default for name, p in inspect.signature(rhythm.task).parameters.items() if p.kind is p.KEYWORD_ONLY}
-    table = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", PAGE, re.MULTILINE))
+    section = PAGE.split("## Options of")[1].split("\n## ")[0]
+    table = dict(re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", section, re.MULTILINE))
     assert table.keys() == options.keys()
     assert (options["queue"], table["retries"]) == (None, str(options["retries"]))
 
@@ -74,9 +82,39 @@ def test_inputs_that_do_not_fit_fail_at_once(folder: Path, inputs: str) -> None:
     assert (ended["error"]["code"], ended["error"]["data"]) == ("TaskFailed", {"task": "price_of", "type": None})
 
 
-def test_hints_are_not_enforced_in_a_run(folder: Path) -> None:
-    flow = 'return await task("reserve", { item: "tea", count: inputs.count })\n'
-    assert run(folder, flow, "-i", "count=2")["result"] == {"item": "tea", "count": "2"}
+def test_inputs_that_do_not_fit_their_hints_fail_at_once(folder: Path) -> None:
+    options = '{ retries: 1000, backoff: "1d" }'
+    flow = f'return await task("reserve", {{ item: "tea", count: inputs.count }}, {options})\n'
+    assert run(folder, flow, "-i", "count:=2")["result"] == {"item": "tea", "count": 2}
+    message = 'task `reserve` failed: InvalidInputs: input `count` is "2", not a whole number'
+    assert run(folder, flow, "-i", "count=2")["error"]["message"] == message
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+NAMES = {**vars(typing), **vars(uuid), **vars(decimal), **vars(datetime), "Colour": Colour, "Point": Point}
+TYPES = re.findall(r"^\| `(.*?)` \| `(.*?)` \| `(.*?)` \| (?:`(.*?)` )?\|$", PAGE.split("## Types")[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize(("hint", "python", "form", "also"), TYPES, ids=[row[0] for row in TYPES])
+def test_types_become_what_the_table_says_and_come_back(hint: str, python: str, form: str, also: str) -> None:
+    value, kind = eval(python, NAMES), kind_of(eval(hint.replace("\\", ""), NAMES))  # the page is ours
+    assert json.loads(dump(value, "result")) == json.loads(form)
+    assert kind is not None
+    assert (kind.fit(json.loads(form)), type(kind.fit(json.loads(form)))) == (value, type(value))
+    if also:
+        assert kind.fit(json.loads(also)) == (datetime.date(2026, 1, 31) if "None" in hint else 3 if hint in ("int", "float") else value)
+
+
+def test_every_row_of_the_types_is_tested() -> None:
+    assert len(TYPES) == 20
 
 
 @pytest.mark.parametrize("raised", ["asyncio.CancelledError", "SystemExit", "KeyboardInterrupt", "ExceptionGroup('g', [OSError()])"])

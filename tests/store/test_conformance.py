@@ -26,7 +26,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
-from tests.support.stores import Stores, ready_rows
+from tests.support.stores import Stores, ready_rows, rows
 
 NOW = 1_800_000_000_000_000
 TTL = 30.0
@@ -391,6 +391,45 @@ def test_a_failed_workflow_asks_its_children_to_end(store: Store) -> None:
     assert [(id, state) for id, state, _ in ready_rows(store)] == [("w.1", 0), ("w.2", 0)]
 
 
+def ended_before_its_children(store: Store) -> None:
+    """Workflow `w` has completed; its task `w.1` is queued and its child workflow `w.2` waits for a timer."""
+    parent = begun(store)
+    children = (task("w.1"), workflow("w.2", parent_id="w", child_no=2, root_id="w"))
+    assert outcome(store, turn(parent, end="own", starts=children)) == "own"
+    assert outcome(store, turn(claims(store, limit=9)["w.2"], timers=(NewTimer(1, 5.0),))) == "parked"
+    store.release({"w.1": store.held_by("a")["w.1"]})
+    assert outcome(store, turn(parent, 1, "finish", status=COMPLETED, value="7")) == "finished"
+
+
+def test_children_go_on_when_their_parent_has_completed_and_their_ends_change_nothing_of_it(store: Store, clock: Clock) -> None:
+    ended_before_its_children(store)
+    assert [child.cancel_requested_at for child in store.children("w")] == [None, None]
+    before, told = store.get(["w"])["w"], store.history("w")
+    assert end(store, claims(store)["w.1"])
+    clock.forward(5)
+    assert store.fire_timers(9) == (1, None)
+    late = claims(store)
+    assert list(late) == ["w", "w.2"]
+    assert [loaded.status for loaded in store.load(["w"])] == [COMPLETED]
+    assert outcome(store, turn(late["w"], 2, "own")) == outcome(store, turn(late["w"], 2)) == "lost"
+    store.drop({"w": late["w"].fence})
+    assert outcome(store, turn(late["w.2"], 1, "finish", status=COMPLETED)) == "finished"
+    assert (store.get(["w"])["w"], store.history("w")) == (before, told)
+    store.drop({"w": claims(store)["w"].fence})
+    assert ready_rows(store) == []
+
+
+def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clock) -> None:
+    ended_before_its_children(store)
+    before, told = store.get(["w"])["w"], store.history("w")
+    assert end(store, claims(store)["w.1"])
+    assert list(claims(store, "b")) == ["w"]
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 1, ["b"]) == ["w"]
+    assert (store.get(["w"])["w"], store.history("w"), ready_rows(store)) == (before, told, [])
+    assert store.get(["w.2"])["w.2"].cancel_requested_at is None
+
+
 def test_a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused(store: Store, clock: Clock) -> None:
     claim = running_task(store, max_attempts=3)
     assert end(store, claim, FAILED, '"e"', retry_s=5.0)
@@ -539,6 +578,13 @@ def test_what_becomes_of_a_signal(store: Store) -> None:
     assert (send(store, "d"), ready_rows(store)) == ("late", [])
 
 
+def test_a_signal_that_was_received_is_a_duplicate_whatever_came_after_it(store: Store) -> None:
+    claim = begun(store)
+    assert (send(store, "a", limit=1), send(store, "a", limit=1), send(store, "b", limit=1)) == ("sent", "duplicate", "full")
+    assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
+    assert (send(store, "a"), send(store, "b"), ready_rows(store)) == ("duplicate", "late", [])
+
+
 def test_a_turn_sends_signals_to_those_who_are_there(store: Store) -> None:
     claim, other = begun(store), begun(store, "x")
     store.park([other])
@@ -593,7 +639,7 @@ def test_the_sweep_ends_tasks_that_a_turn_asked_to_end(store: Store) -> None:
     assert outcome(store, turn(claim, end="own", starts=(task("w.1"), task("w.2")))) == "own"
     held = store.claim("b", ["default"], 1, TTL)[0]
     assert outcome(store, turn(claim, 1, "park", cancels=((1, 2),))) == "parked"
-    assert [line.split(":")[0] for line in store.sweep(10)] == ["w.2"]
+    assert store.sweep(10) == ["w.2"]
     assert (held.id, status(store, "w.1"), status(store, "w.2")) == ("w.1", "running", "cancelled")
     assert store.sweep(10) == []
 
@@ -696,6 +742,84 @@ def test_pruning_takes_what_ended_long_ago_with_everything_below_it(store: Store
     assert store.prune(60.0, 10) == 1
     assert (list(store.get(["w", "w.1", "w2"])), store.history("w"), store.mail(["w"])) == (["w2"], [], {})
     assert [row[0] for row in ready_rows(store)] == ["w2"]
+
+
+def test_pruning_waits_for_what_goes_on_below(store: Store, clock: Clock) -> None:
+    ended_before_its_children(store)
+    clock.forward(100)
+    assert (store.prune(60.0, 10), len(store.children("w"))) == (0, 2)
+    assert end(store, claims(store)["w.1"])
+    store.fire_timers(9)
+    assert store.prune(60.0, 10) == 0
+    assert outcome(store, turn(claims(store)["w.2"], 1, "finish", status=COMPLETED)) == "finished"
+    assert (store.prune(60.0, 10), store.get(["w", "w.1", "w.2"]), ready_rows(store)) == (1, {}, [])
+
+
+def test_pruning_waits_for_an_execution_that_was_made_from_another(store: Store, clock: Clock) -> None:
+    assert outcome(store, turn(begun(store), end="finish", status=FAILED, value="{}")) == "finished"
+    again = begun(store, "x", retry_of="w")
+    clock.forward(100)
+    assert store.prune(60.0, 10) == 0
+    assert outcome(store, turn(again, end="finish", status=COMPLETED)) == "finished"
+    assert (store.prune(60.0, 10), list(store.get(["w", "x"]))) == (1, ["x"])
+
+
+def test_pruning_takes_the_oldest_first_and_not_more_than_its_limit(store: Store, clock: Clock) -> None:
+    for id in ("c", "a", "b"):
+        assert outcome(store, turn(begun(store, id), end="finish", status=COMPLETED)) == "finished"
+        clock.forward(1)
+    clock.forward(100)
+    assert (store.prune(60.0, 2), list(store.get(["a", "b", "c"]))) == (2, ["b"])
+
+
+# what the sweep asks
+
+
+def test_parked_are_those_that_nobody_looks_at_and_that_are_not_paused(store: Store) -> None:
+    ids = ("a", "b", "c", "d", "e", "free")
+    store.start([workflow(id) for id in ids[:5]])
+    held = claims(store)
+    children = (workflow("e.1", parent_id="e", child_no=1, root_id="e", held=True), task("e.2"))
+    assert outcome(store, turn(held["a"], end="finish", status=COMPLETED)) == "finished"
+    assert outcome(store, turn(held["e"], starts=children)) == "parked"
+    store.park([held["b"], held["c"]])
+    store.pause("c", True)
+    store.park([claims(store)["c"]])
+    store.start([workflow("free")])
+    assert (store.parked("", 9), store.parked("", 1), store.parked("b", 9), store.parked("e", 9)) == (["b", "e"], ["b"], ["e"], [])
+
+
+def test_only_what_is_still_parked_at_that_turn_is_mended(store: Store) -> None:
+    ids = ("a", "b", "c", "d", "e")
+    store.start([workflow(id) for id in ids])
+    held = claims(store)
+    for id in ids[:4]:
+        assert outcome(store, turn(held[id], timers=(NewTimer(1, 60.0),))) == "parked"
+    send(store, "s", "b")
+    store.pause("c", True)
+    store.park([claims(store)["c"]])
+    stuck = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 0, "none": 0}
+    timers = [(id, 2) for id in stuck]
+    assert store.without_rows([*timers, ("a", 1)]) == timers
+    assert store.mend(stuck, timers) == ["a"]
+    assert [(o.n, o.status, o.ended_at, o.type) for o in store.outcomes([Needed("a", (1, 2))])["a"]] == [(2, COMPLETED, NOW, None)]
+    assert [id for id in ids if store.outcomes([Needed(id, (2,))])[id]] == ["a"]
+    assert "a" in claims(store)
+
+
+# leases
+
+
+def test_a_lease_is_held_by_one_until_it_expires(store: Store, stores: Stores, clock: Clock) -> None:
+    other = stores.store(clock)
+    assert (store.lease("sweeper", "a", 10.0), other.lease("sweeper", "b", 10.0), other.lease("pruner", "b", 10.0)) == (True, False, True)
+    clock.forward(9)
+    assert (store.lease("sweeper", "a", 10.0), store.lease("pruner", "a", 10.0)) == (True, False)
+    clock.forward(9.999999)
+    assert not other.lease("sweeper", "b", 10.0)
+    clock.forward(0.000001)
+    assert (other.lease("sweeper", "b", 10.0), store.lease("sweeper", "a", 10.0)) == (True, False)
+    assert rows(store, "SELECT holder, fence FROM leases WHERE name = 'sweeper'") == [("b", 2)]
 
 
 # what is due

@@ -1,4 +1,4 @@
-"""What only a server with many connections can show: real interleavings, deadlocks, lost connections, plans."""
+"""What only a server with many connections can show: real interleavings, deadlocks, lost connections."""
 
 from __future__ import annotations
 
@@ -11,8 +11,22 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, NewExecution, NewSignal, NewTimer, Store, TaskEnd, TurnCommit
-from rhythm.store.postgres.connection import SQL
+from rhythm.store.base import (
+    COMPLETED,
+    TASK,
+    WORKFLOW,
+    Claim,
+    Committed,
+    Needed,
+    NewEvent,
+    NewExecution,
+    NewSignal,
+    NewTimer,
+    NewWait,
+    Store,
+    TaskEnd,
+    TurnCommit,
+)
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
@@ -90,6 +104,30 @@ def test_a_park_that_waits_for_a_wake_is_refused(
     with blocked(schemas, pool, lambda: store.commit([parking(held)], [])[0][0].outcome) as answer:
         session.commit()
         assert answer.result() == "woken"
+
+
+def test_a_park_without_a_turn_that_waits_for_a_wake_is_refused(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("UPDATE ready SET wakes = wakes + 1 WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.park([held])) as answer:
+        session.commit()
+        assert answer.result() == [Committed("w", "woken", 1)]
+
+
+@pytest.mark.parametrize(("ask", "left"), [("extend", [1, 0, 1]), ("release", [0, 0, 0]), ("drop", [0])])
+def test_what_waits_for_a_rescue_finds_that_claim_lost_and_no_other(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor, ask: str, left: list[int]
+) -> None:
+    start(store, "v", "w", "x")
+    fences = {id: claim.fence for id, claim in claim(store).items()}
+    session.execute("UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.extend(fences, TTL) if ask == "extend" else getattr(store, ask)(fences)) as answer:
+        session.commit()
+        assert answer.result() == ({"v": 0, "x": 0} if ask == "extend" else None)
+    assert [state for _, state, _ in ready_rows(store)] == left
 
 
 def test_a_wake_that_waits_for_a_park_makes_the_row_again(
@@ -178,6 +216,67 @@ def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
     assert ready_rows(store) == [("w", 0, 0)]
 
 
+def test_of_many_that_want_a_lease_at_once_one_gets_it(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    many = [schemas.store() for _ in range(6)]
+    for name in ("a", "b", "c"):
+        got = list(pool.map(lambda i, name=name: many[i].lease(name, f"holder {i}", TTL), range(6)))
+        assert sorted(got) == [False] * 5 + [True]
+
+
+def test_a_wait_that_is_registered_while_an_event_is_published_finds_it(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    held = claim(store)["w"]
+    session.execute("INSERT INTO event_types VALUES ('paid', 1)")
+    session.execute("INSERT INTO events SELECT 'e', 'paid', 1, 'null', created_at FROM executions")
+    with blocked(schemas, pool, lambda: store.commit([parking(held, waits=(NewWait(1, "paid", "{}"),))], [])[0][0].outcome) as answer:
+        session.commit()
+        assert answer.result() == "woken"
+
+
+def test_an_event_that_is_published_while_a_wait_is_registered_ends_it(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"])], [])
+    session.execute("INSERT INTO event_types VALUES ('paid', 0)")
+    session.execute("INSERT INTO event_waits (execution_id, n, type, wanted, since, held) VALUES ('w', 1, 'paid', '{}', 0, false)")
+    with blocked(schemas, pool, lambda: store.publish(NewEvent("e", "paid", "1"))) as answer:
+        session.commit()
+        assert answer.result() == "published"
+    assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_an_event_goes_to_the_next_wait_when_the_first_is_cancelled_meanwhile(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"], waits=(NewWait(1, "paid", "{}"), NewWait(2, "paid", "{}")))], [])
+    session.execute("UPDATE event_waits SET status = 7, ended_at = 1 WHERE n = 1")
+    with blocked(schemas, pool, lambda: store.publish(NewEvent("e", "paid", "1"))) as answer:
+        session.commit()
+        assert answer.result() == "published"
+    assert [(o.n, o.status) for o in store.outcomes([Needed("w", (2,))])["w"]] == [(2, COMPLETED)]
+
+
+def test_publishers_and_waiters_of_many_types_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    """Every workflow waits for every event, and publishes one: whatever meets, nobody misses any."""
+    count = 6
+    start(store, *(f"w{i}" for i in range(count)))
+    held = claim(store)
+    waits = tuple(NewWait(n, f"t{n}", "{}") for n in range(count))
+
+    def both(i: int) -> None:
+        mine = schemas.store()
+        mine.commit([parking(held[f"w{i}"], end="own", waits=waits if i % 2 else waits[::-1])], [])
+        mine.commit([parking(held[f"w{i}"], 1, end="own", events=(NewEvent(f"e{i}", f"t{i}", "1"),))], [])
+
+    list(pool.map(both, range(count)))
+    found = store.outcomes([Needed(id, tuple(range(count))) for id in held])
+    assert {id: sorted(o.n for o in outcomes) for id, outcomes in found.items()} == {id: list(range(count)) for id in held}
+
+
 def test_flushes_that_park_and_wake_crosswise_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     """Two workers, each parking workflows whose children the other one ends, in opposite orders."""
     start(store, *(f"w{i}" for i in range(20)))
@@ -245,21 +344,3 @@ def test_a_timer_of_the_databases_clock_does_not_fire_early(store: PostgresStore
     start(store, "w")
     store.commit([parking(claim(store)["w"], timers=(NewTimer(1, 3600.0), NewTimer(2, 0.0)))], [])
     assert store.fire_timers(10)[0] == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "index"),
-    [
-        ("claim", dict(worker="a", ttl_us=1, queue="default", limit=10), "ready_free"),
-        ("due_timers", dict(now=1, limit=10), "timers_due"),
-        ("due_ready", dict(now=1, limit=10), "ready_due"),
-        ("held_by", dict(worker="a"), "ready_claimed"),
-        ("undecided", dict(id=["w"], first=[1], last=[9], fails=[False]), "executions_unfinished"),
-    ],
-)
-def test_hot_statements_use_their_index(store: PostgresStore, name: str, values: dict[str, object], index: str) -> None:
-    def explain() -> str:
-        store.db.query(b"SET LOCAL enable_seqscan = off")
-        return "\n".join(row[0] for row in store.db.query(b"EXPLAIN " + SQL[name], values).fetchall())
-
-    assert index in store.db.transaction(explain)

@@ -17,11 +17,12 @@ import pytest
 from rhythm.store.postgres.store import PostgresStore
 
 GIVEN = "RHYTHM_TEST_DATABASE_URL"
-SETTINGS = (
-    "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c listen_addresses='' "
-    "-c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
+FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"  # a machine that fails while the tests run may lose them
+SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
+TABLES = (
+    "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, workflow_definitions, leases, "
+    "event_types, events, event_waits"
 )
-TABLES = "ready, executions, workflow_execution_context, history, timer_tasks, workflow_signals, workflow_definitions"
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,7 @@ def database_url() -> Iterator[str]:
     if given := os.environ.get(GIVEN):
         yield given
     else:
-        with _private_server(_binaries()) as url:
+        with private_server() as url:
             yield url
 
 
@@ -55,8 +56,9 @@ def _wheel_folders() -> list[Path]:
 
 
 @contextlib.contextmanager
-def _private_server(binaries: Path) -> Iterator[str]:
+def private_server(settings: str = FAST) -> Iterator[str]:
     """A private server on a socket in its own folder. PostgreSQL refuses to run as root, so root gives the folder to `nobody`."""
+    binaries = _binaries()
     folder = Path(tempfile.mkdtemp(prefix="rhythm-pg-", dir="/tmp"))  # a short path: the name of a socket is limited
     drop = _unprivileged() if os.geteuid() == 0 else None
     if drop:
@@ -72,7 +74,7 @@ def _private_server(binaries: Path) -> Iterator[str]:
     data = str(folder / "data")
     try:
         run(str(binaries / "initdb"), "-D", data, "-U", "rhythm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        run(str(binaries / "pg_ctl"), "-D", data, "-w", "-l", str(folder / "log"), "-o", f"{SETTINGS} -k {folder}", "start")
+        run(str(binaries / "pg_ctl"), "-D", data, "-w", "-l", str(folder / "log"), "-o", f"{SETTINGS} {settings} -k {folder}", "start")
         try:
             yield f"postgresql://rhythm@/postgres?host={folder}"
         finally:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rhythm.store.base import Store
 from rhythm.store.postgres.store import PostgresStore
@@ -49,8 +50,16 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
 
 def ready_rows(store: Store) -> list[tuple[str, int, int]]:
     """What somebody must look at or is looking at: id, state, wakes."""
-    text = "SELECT id, state, wakes FROM ready ORDER BY id"
+    return rows(store, "SELECT id, state, wakes FROM ready ORDER BY id")
+
+
+def rows(store: Store, text: str, values: Sequence[Any] = ()) -> list[Any]:
+    """Runs a statement of our own, with `?` for values; its rows, if it has any."""
     if isinstance(store, PostgresStore):
-        return store.db.alone(lambda: store.db.query(text.encode()).fetchall())
+        numbered = {f"v{i}": value for i, value in enumerate(values)}
+        for name in numbered:
+            text = text.replace("?", f"%({name})s", 1)
+        cursor = store.db.alone(lambda: store.db.query(text.encode(), numbered))
+        return cursor.fetchall() if cursor.description else []
     assert isinstance(store, SqliteStore)
-    return store._db.execute(text).fetchall()
+    return store._db.execute(text, values).fetchall()

@@ -137,7 +137,8 @@ class World:
         if e.parent is None:
             return
         if status == "failed":
-            value = {"code": "ChildFailed", "message": value["message"], "data": {"id": e.id, "error": value}}
+            message = f"`{e.program.name}` failed: {value['message']}"
+            value = {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
         self.end(e.parent, e.n, Outcome(status, value, self.clock))
 
     def end(self, e: Execution, n: int, outcome: Outcome) -> None:
@@ -159,7 +160,7 @@ class World:
                 took = self.random.choice([1.0, 2.0, 3.0, 5.0]) if self.random else float(self._took(command))
                 self.at(self.clock + took, lambda: self.task_done(e, command))
             case c.StartWorkflow(n, name, inputs):
-                self.child(e, n, self.programs.get(name), inputs, Snapshot())
+                self.child(e, n, self.programs.get(name, name), inputs, Snapshot())
             case c.StartBranch(n, branch, locals):
                 self.child(e, n, e.program, e.inputs, Snapshot(e.program.branches[branch], self.json(locals)))
             case c.StartTimer(n, delay, until):
@@ -202,9 +203,9 @@ class World:
             outcome = Outcome("failed", problem.error, self.clock)
         self.end(e, command.n, outcome)
 
-    def child(self, e: Execution, n: int, program: Program | None, inputs: Any, snapshot: Snapshot) -> None:
-        if program is None:
-            error = {"code": "ChildFailed", "message": "no such workflow", "data": None}
+    def child(self, e: Execution, n: int, program: Program | str, inputs: Any, snapshot: Snapshot) -> None:
+        if isinstance(program, str):
+            error = {"code": "ChildFailed", "message": f"there is no workflow `{program}`", "data": None}
             return self.end(e, n, Outcome("failed", error, self.clock))
         child = e.children[n] = Execution(f"{e.id}.{n}", program, self.json(inputs), snapshot, e, n)
         child.events_before = len(self.events)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 
 import rhythm
 from rhythm.errors import DuplicateTask
+from rhythm.worker.ended import ended_by
 from rhythm.worker.handlers import Task, Tasks, json_types
 
 
@@ -65,13 +72,55 @@ class Colour(enum.Enum):
     RED = "red"
 
 
+@dataclass
+class Order:
+    due: date
+
+
 @pytest.mark.parametrize(
     ("hint", "types"),
     [
         (int, {"a number"}), (float, {"a number"}), (bool, {"true or false"}), (str, {"text"}), (dict[str, int], {"an object"}),
         (list[str], {"a list"}), (tuple[int, ...], {"a list"}), (int | None, {"a number", "null"}), (Literal["a", 1], {"text", "a number"}),
-        (Colour, {"text"}), (Any, set()), (int | object, set()),
+        (Colour, {"text"}), (Any, set()), (int | object, set()), (datetime, {"text"}), (Decimal, {"text", "a number"}), (UUID, {"text"}),
+        (timedelta, {"a number", "text"}), (set[str], {"a list"}), (bytes, {"text"}), (Order, {"an object"}),
+        (date | None, {"text", "null"}),
     ],
 )  # fmt: skip
 def test_json_types_of_a_hint(hint: Any, types: set[str]) -> None:
     assert json_types(hint) == types
+
+
+def test_body_gets_its_inputs_as_its_hints_say() -> None:
+    def function(order: Order, count: int = 1) -> Any:
+        return order, count
+
+    assert make(function).body(order={"due": "2026-01-31"}, count=2.0) == (Order(date(2026, 1, 31)), 2)
+    assert make(function).function is function
+
+
+def test_body_of_an_async_function_is_awaited() -> None:
+    async def function(day: date) -> date:
+        return day
+
+    assert asyncio.run(make(function).body(day="2026-01-31")) == date(2026, 1, 31)
+
+
+@pytest.mark.parametrize("function", [lambda a: a, print])
+def test_body_of_a_function_without_hints_is_the_function(function: Callable[..., Any]) -> None:
+    assert make(function).body is function
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_input_that_does_not_fit_fails_the_task_at_once_and_names_the_parameter(asynchronous: bool) -> None:
+    def function(order: Order) -> None:
+        raise AssertionError("it was called")
+
+    async def async_function(order: Order) -> None:
+        raise AssertionError("it was called")
+
+    task = make(async_function if asynchronous else function)
+    ended = ended_by(task, lambda: (asyncio.run if asynchronous else bool)(task.body(order={"due": "soon"})))
+    assert ended.error is not None
+    expected = 'task `t` failed: InvalidInputs: input `order.due` is "soon", not a date such as "2026-01-31"'
+    assert (ended.error["message"], ended.error["data"]["type"], ended.retry) == (expected, "InvalidInputs", False)

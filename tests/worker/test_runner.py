@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from rhythm.engine.doctor import examine
 from rhythm.errors import ExecutionFailed, UnknownExecution, UnknownWorkflow
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.sqlite.store import SqliteStore
@@ -64,11 +65,15 @@ def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(tmp_pa
     first.kill()
     first.wait()
     first.stdout.close()
+    store = SqliteStore(file)
+    assert examine(store, 60.0) == [], "as it was left"
     second = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, timeout=100, check=True).stdout.splitlines()
     assert json.loads(second[-1]) == [8, [10, 20]]
     again = [int(line) for line in second[:-1]]
     assert hang_at in again
     assert not set(seen) & set(again) - {10}  # of two that ran together, the one that had ended may not have been committed
+    assert examine(store, 60.0) == []
+    store.close()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class BackgroundWorker:
         self._handlers = Handlers()
         name = secrets.token_hex(6)
         self._worker = Worker(store, programs, tasks, self._handlers, name, settings, time.monotonic, random.Random(), _tell)
-        self._services = Services(store, services, time.monotonic, lambda: time.time_ns() // 1000)
+        self._services = Services(store, services, time.monotonic, lambda: time.time_ns() // 1000, programs, _tell)
         self._stop = threading.Event()
         self._worker.sleep = self._sleep
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
@@ -92,7 +92,7 @@ class BackgroundWorker:
     def _rounds(self) -> None:
         did = True
         while not self._stop.is_set():
-            served, wait_s = self._serve()
+            served, wait_s = self._serve(did)
             longest_s = BUSY_S if self._worker.bodies.running else self._poll_s
             did = self._worker.step(0.0 if did or served else min(wait_s, longest_s))
             if self._worker.unsure:  # the database did not answer
@@ -103,13 +103,15 @@ class BackgroundWorker:
     def _sleep(self, seconds: float) -> None:
         self._stop.wait(seconds)
 
-    def _serve(self) -> tuple[bool, float]:
+    def _serve(self, busy: bool) -> tuple[bool, float]:
         try:
-            return self._services.run()
+            return self._services.run(busy)
         except StoreError as problem:
             log.warning("%s", problem)
             return False, self._poll_s
 
 
 def _tell(what: str, id: str, detail: str) -> None:
-    log.log(logging.WARNING if what in ("unknown", "broken", "lost") else logging.DEBUG, "%s %s %s", what, id, detail)
+    log.log(
+        logging.WARNING if what in ("unknown", "broken", "lost", "bug", "service failed") else logging.DEBUG, "%s %s %s", what, id, detail
+    )

@@ -19,7 +19,7 @@ def read_inputs(args: Arguments) -> Any:
         return read_pairs(args.input, "-i")
     if args.input:
         raise UsageError("give the inputs with --inputs or with -i, not with both")
-    return read_json(_document(args.inputs), "--inputs")
+    return read_json(_document(args.inputs), "--inputs", "inputs")
 
 
 def _document(given: str) -> str:
@@ -37,9 +37,8 @@ def read_pairs(given: Sequence[str], option: str) -> dict[str, Any]:
             raise UsageError(f"{option} {text}: write KEY=TEXT, or KEY:=JSON")
         name = key.rstrip(":")
         instead = f"for the text write {option} {name}={value}"
-        pairs[name] = read_json(value, f"{option} {text}", instead) if key.endswith(":") else value
-    _storable(pairs, option)
-    return pairs
+        pairs[name] = read_json(value, f"{option} {text}", name, instead) if key.endswith(":") else value
+    return _storable(pairs, option)
 
 
 def hint_for_texts(given: Sequence[str]) -> str:
@@ -51,19 +50,21 @@ def hint_for_texts(given: Sequence[str]) -> str:
     return ""
 
 
-def read_json(text: str, what: str, instead: str = "") -> Any:
-    """The JSON value; `what` names where it stands, `instead` says what to write if it was meant as text."""
-    import json
+def read_json(text: str, option: str, what: str, instead: str = "") -> Any:
+    """The JSON value; `option` names where it stands, `instead` says what to write if it was meant as text."""
+    from rhythm.engine.payload import parse
+    from rhythm.errors import InvalidPayload
 
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as problem:
+        return parse(text, what)
+    except InvalidPayload as problem:
+        if "is not JSON" not in str(problem):
+            raise UsageError(f"{option[:80]}: {problem}") from None
         if "'" in text:
             instead = "JSON has double quotes"
         elif not instead and "\0" not in text and os.path.exists(text):
             instead = f"to read that file write --inputs @{text}"
-        raise UsageError(f"{what} is not JSON: {problem}" + (f"; {instead}" if instead else "")) from None
-    return _storable(value, what)
+        raise UsageError(f"{option[:80]}: {problem}" + (f"; {instead}" if instead else "")) from None
 
 
 def read_duration(text: str | None, option: str) -> float | None:
@@ -78,9 +79,12 @@ def read_duration(text: str | None, option: str) -> float | None:
         raise UsageError(f"{option}: {problem}") from None
 
 
-def _storable(value: Any, what: str) -> Any:
-    from rhythm.vm.values import json_problem
+def _storable(pairs: dict[str, Any], option: str) -> dict[str, Any]:
+    from rhythm.engine.payload import dump
+    from rhythm.errors import InvalidPayload
 
-    if problem := json_problem(value):
-        raise UsageError(f"{what}: {problem}")
-    return value
+    try:
+        dump(pairs, "inputs")
+    except InvalidPayload as problem:
+        raise UsageError(f"{option}: {problem}") from None
+    return pairs

@@ -33,6 +33,7 @@ COMMANDS = {
     "resume": "let a paused execution go on",
     "workflows": "list the workflows that are registered",
     "migrate": "bring a database to the schema that this version needs",
+    "doctor": "check that a database keeps all the rules, and say what to do",
 }
 
 MODULES = {"trace": "history"}  # where the name of a command is that of another module

@@ -1,7 +1,7 @@
 """Runs a workflow here and now, in this process, against the tasks that a Python file registers.
 
 Parallel branches run in parallel, retries and timeouts are honoured, timers really wait unless --fast-forward skips them.
-Nothing is stored. Exit code 0: it completed; 1: it failed; 2: it could not be run.
+Nothing is left behind. Exit code 0: it completed; 1: it failed; 2: it could not be run.
 
   rhythm run order.flow --app tasks.py -i orderId=A17 -i total:=99.5 --signal 'shipped={"by": "post"}'
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,15 @@ from rhythm.cli.inputs import INPUT, INPUTS, hint_for_texts, read_inputs, read_j
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
+from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.source import Diagnostic, Source, nearest, render
-from rhythm.worker.execution import Execution
+from rhythm.store.base import Store
+from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import default_tasks
-from rhythm.worker.inprocess import Finder, InProcessRun
+from rhythm.worker.runner import Clock, InProcessRunner, Run
 
 OPTIONS = (
     FILE,
@@ -45,13 +48,13 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     if args.output == "json":
         return _run_for_machines(args)
-    ended = _execute(args)
-    for signal in ended.signals:
-        print(f"note: the signal `{signal.name}` was never taken", file=sys.stderr)
+    runner, ended = _execute(args)
+    for name in runner.untaken(ended.id):
+        print(f"note: the signal `{name}` was never taken", file=sys.stderr)
     if ended.status == "completed":
         print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
         return 0
-    print(_show_failure(ended), file=sys.stderr)
+    print(_show_failure(runner, ended), file=sys.stderr)
     if ended.value["code"] == "TypeMismatch" and (hint := hint_for_texts(args.input)):
         print(hint, file=sys.stderr)
     return 1
@@ -63,7 +66,7 @@ def _run_for_machines(args: Arguments) -> int:
     document = os.dup(1)
     os.dup2(2, 1)
     args.quiet = True
-    ended = _execute(args)
+    _, ended = _execute(args)
     sys.stdout.flush()
     os.dup2(document, 1)
     os.close(document)
@@ -80,50 +83,71 @@ def _run_for_machines(args: Arguments) -> int:
     return 1 if failed else 0
 
 
-def _execute(args: Arguments) -> Execution:
+def _execute(args: Arguments) -> tuple[InProcessRunner, Run]:
     inputs, signals = read_inputs(args), [_signal(text) for text in args.signal]
     if args.app:
         load_app(args.app)
     programs = compile_file(args.file, Known(default_tasks.shapes() if args.app else None), quiet=args.output == "json")
     program = choose(programs, args.file, args.workflow)
-    trace = Trace(sys.stderr, enabled=not args.quiet)
-    return InProcessRun(_finder(programs, args.file), default_tasks, args.fast_forward, trace).run(program, inputs, signals)
+    clock = Clock(args.fast_forward)
+    trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
+    runner = InProcessRunner(_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace)
+    try:
+        return runner, runner.run(program.name, inputs, signals)
+    except InvalidPayload as problem:
+        raise UsageError(str(problem)) from None
 
 
-def _finder(programs: tuple[Program, ...], file: str) -> Finder:
+def _store(clock_us: Callable[[], int]) -> Store:
+    store = SqliteStore(":memory:", clock_us)
+    store.migrate()
+    return store
+
+
+def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:
     """Child workflows are found in the same file, then as NAME.flow beside it."""
     known = {program.name: program for program in programs}
 
-    def find(name: str) -> Program | str:
+    def find(name: str) -> Program:
         beside = Path(file).with_name(f"{name}.flow")
         if name not in known and "/" not in name and beside.is_file():
             for program in compile_flow(read_source(str(beside)), str(beside)).programs:
                 known.setdefault(program.name, program)
-        near = nearest(name, known)
-        missing = f"there is no workflow `{name}`; " + (f"did you mean `{near}`?" if near else f"it is looked for in {file} and {beside}")
-        return known.get(name, missing)
+        if name not in known:
+            near = nearest(name, known)
+            advice = f"did you mean `{near}`?" if near else f"it is looked for in {file} and {beside}"
+            raise UnknownWorkflow(f"there is no workflow `{name}`; {advice}")
+        return known[name]
 
     return find
+
+
+def _why_missing(name: str) -> str:
+    near = nearest(name, default_tasks)
+    known = f"did you mean `{near}`?" if near else "registered are " + ", ".join(sorted(default_tasks)[:10])
+    return f"no task of this name is registered; {known if default_tasks else 'pass the file that defines it with --app'}"
 
 
 def _signal(text: str) -> tuple[str, Any]:
     name, equals, payload = text.partition("=")
     if not name:
         raise UsageError(f"--signal {text}: write NAME=JSON")
-    return name, read_json(payload, f"--signal {text}", f"for the text write --signal '{name}=\"{payload}\"'") if equals else None
+    instead = f"for the text write --signal '{name}=\"{payload}\"'"
+    return name, read_json(payload, f"--signal {text}", name, instead) if equals else None
 
 
-def _error(ended: Execution) -> dict[str, Any]:
-    line, column = ended.program.position(ended.at)
-    return {**ended.value, "file": ended.program.file, "line": line, "column": column}
+def _error(ended: Run) -> dict[str, Any]:
+    return {**ended.value, "file": ended.program.file, "line": ended.line, "column": ended.column}
 
 
-def _show_failure(ended: Execution) -> str:
+def _show_failure(runner: InProcessRunner, ended: Run) -> str:
     """The error under the line where it arose; then, if that line waited for a child, where the child failed."""
     error, file = ended.value, ended.program.file
     shown = f"{ended.status}[{error['code']}]: {error['message']}"
     if file != "-":
-        shown = render(Source(file, read_source(file)), Diagnostic(error["code"], ended.status, error["message"], ended.at, ended.at + 1))
-    id = error["data"].get("id") if error["code"] == "ChildFailed" and error["data"] else None
-    failed = [child for child in ended.children.values() if child.id == id]
-    return "\n".join([shown, *(_show_failure(child) for child in failed)])
+        at = ended.program.lines[ended.line - 1] + ended.column - 1
+        shown = render(Source(file, read_source(file)), Diagnostic(error["code"], ended.status, error["message"], at, at + 1))
+    data = error["data"]
+    if not isinstance(data, dict) or data.keys() != {"id", "error"} or not str(data["id"]).startswith(f"{ended.id}."):
+        return shown
+    return f"{shown}\n{_show_failure(runner, runner.ended(data['id']))}"

@@ -45,7 +45,7 @@ def _payload(args: Arguments) -> Any:
         raise UsageError("give the payload as JSON or with -i, not with both")
     if args.input:
         return read_pairs(args.input, "-i")
-    return None if args.payload is None else read_json(args.payload, "the payload", f"a text is '\"{args.payload}\"'")
+    return None if args.payload is None else read_json(args.payload, "PAYLOAD", "payload", f"a text is '\"{args.payload}\"'")
 
 
 def _awaited(plan: Any) -> set[str]:

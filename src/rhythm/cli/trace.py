@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import TextIO
 
 _LOOKS = {  # what happened: mark, colour, words before the detail
@@ -21,21 +22,36 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "completed": ("■", "32;1", "completed "),
     "failed": ("■", "31;1", "failed "),
     "cancelled": ("■", "33", "cancelled "),
+    "stopped": ("■", "33", "cancelled "),
+    "lost": ("!", "31", ""),
+    "unknown": ("!", "31", "the store gave no answer: "),
+    "broken": ("!", "31", ""),
 }
+
+
+ENDS = ("completed", "failed", "cancelled")  # of an execution; its detail is the error's message
 
 
 class Trace:
     """Writes one line per happening. Called from one thread at a time or many."""
 
-    def __init__(self, out: TextIO, enabled: bool = True) -> None:
-        self.out, self.enabled = out, enabled
+    def __init__(self, out: TextIO, seconds: Callable[[], float]) -> None:
+        self.out, self.seconds, self.began = out, seconds, seconds()
+        self.labels: dict[str, str] = {}  # of executions, by id
+        self.waits: dict[str, str] = {}  # what they were last said to wait for: one that was woken for nothing waits on
         self.colour = out.isatty() and "NO_COLOR" not in os.environ
         self.lock = threading.Lock()
 
-    def __call__(self, seconds: float, what: str, execution: str, detail: str) -> None:
-        if not self.enabled:
-            return
+    def __call__(self, what: str, execution: str, detail: str) -> None:
+        seconds = self.seconds() - self.began
         mark, colour, words = _LOOKS[what]
+        if what == "wait" and self.waits.get(execution) == detail:
+            return
+        self.waits[execution] = detail if what == "wait" else ""
+        if what == "start":
+            self.labels[execution] = detail
+        elif what in ENDS:
+            detail = self.labels.get(execution, "") + (f": {detail}" if detail else "")
         margin = " " * 11 + "  " * execution.count(".")
         text, *more = detail.split("\n")
         line = f"{_clock(seconds):>9}  {margin[11:]}{self._paint(mark, colour)} {words}{text}"

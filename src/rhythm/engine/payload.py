@@ -1,29 +1,64 @@
-"""The one gate through which every value enters the store: JSON that both databases keep alike, within its size.
+"""The one gate through which every value enters the store: JSON that both databases keep alike, within its limits.
 
-What is refused here is refused at its producer, with a message for whoever wrote it; nothing that has passed can fail later.
+Two doors: `dump` for Python values, `parse` for JSON text from outside. What is refused here is refused at its producer, with the
+path to what is wrong; nothing that has passed can fail later. Almost every value is small and plain, and costs one quick look;
+whatever else comes goes through `_Careful`, which knows the user's types and can say where and why.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import math
+import re
+from typing import Any, NoReturn
 
 import orjson
 
+from rhythm.engine.typed import NoForm, json_form
 from rhythm.errors import InvalidPayload
-from rhythm.limits import DEFAULT_LIMITS, Limits
-from rhythm.vm.values import json_problem
+from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
+from rhythm.record import Record
+
+SCALARS = frozenset({str, int, bool, type(None)})
+STEPS = 5  # from a user's type to JSON: an enum of dates takes two
+KEY = 40  # characters of a key that a message shows
+_NAME = re.compile(r"[^\W\d]\w*")
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # the text that a quote begins, closed or not, is one match
+
+Path = tuple["Path", str | int] | None  # from the value down to one of its parts
 
 
 def dump(value: Any, what: str, limits: Limits = DEFAULT_LIMITS) -> str:
-    """The value as JSON text; `InvalidPayload` if it is no JSON value, cannot be stored or is too large."""
-    if problem := json_problem(value):
-        raise InvalidPayload(f"{what} cannot be stored: {problem}")
-    text = orjson.dumps(value)
+    """The value as JSON text; `InvalidPayload` if it has no JSON form, cannot be stored or is too large.
+
+    `what` is the name of the value, such as "inputs": messages begin with it (`inputs.items[3].price is NaN`).
+    """
+    data = _quick(value, limits)
+    if data is None:
+        data = orjson.dumps(_Careful(what, limits).plain(value, None, 0))
+    if len(data) > limits.payload_bytes:
+        raise InvalidPayload(
+            f"{what} has {len(data):,} bytes; the limit is {limits.payload_bytes:,}: store it elsewhere and pass a reference"
+        )
+    return data.decode()
+
+
+def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
+    """The value that a JSON text from outside holds; `InvalidPayload` if it is no JSON, or none that can be stored."""
     if len(text) > limits.payload_bytes:
         raise InvalidPayload(
-            f"{what} has {len(text):,} bytes; the limit is {limits.payload_bytes:,}: store it elsewhere and pass a reference"
+            f"{what} has more than {limits.payload_bytes:,} bytes, which is the limit: store it elsewhere and pass a reference"
         )
-    return text.decode()
+    try:
+        text = text.decode() if isinstance(text, bytes) else text
+        if _depth(text, limits.depth) > limits.depth:
+            raise InvalidPayload(f"{what} is nested more than {limits.depth} deep")
+        value = json.loads(text, parse_constant=_constant, parse_int=_int, parse_float=_float, object_pairs_hook=_object)
+    except UnicodeDecodeError as problem:
+        raise InvalidPayload(f"{what} is not UTF-8 text: byte {problem.start} cannot be read") from None
+    except ValueError as problem:
+        raise InvalidPayload(f"{what} is not JSON: {problem}") from None
+    return _Careful(what, limits).plain(value, None, 0)
 
 
 def dump_trusted(value: Any) -> str:
@@ -33,3 +68,177 @@ def dump_trusted(value: Any) -> str:
 
 def load(text: str | bytes) -> Any:
     return orjson.loads(text)
+
+
+# the quick look
+
+
+def _quick(value: Any, limits: Limits) -> bytes | None:
+    """The JSON text of a value that is plain at first sight; None if it takes a closer look."""
+    if type(value) not in SCALARS and not _looks_plain(value, limits):
+        return None
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
+    except TypeError:  # a large integer, a key that is no text, half of a surrogate pair: rare, and some of it is right
+        return None
+    return None if b"\\u0000" in data or b"-0.0" in data else data
+
+
+def _looks_plain(value: Any, limits: Limits) -> bool:
+    """Goes level by level, so that the depth comes for free, and counts: what shares its parts can be larger than memory."""
+    parts, level = 1, (value,)
+    for _ in range(limits.depth + 1):
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind in SCALARS:
+                continue
+            if kind is dict or kind is list:
+                if len(item) > limits.entries:
+                    return False
+                below += item.values() if kind is dict else item
+            elif kind is not float or not math.isfinite(item):
+                return False
+        if not below:
+            return True
+        parts += len(below)
+        if parts > limits.payload_bytes:
+            return False
+        level = below  # type: ignore[assignment]  # a tuple at first: cheaper to make
+    return False
+
+
+# the closer look
+
+
+class Refused(Record):
+    """Stands in a parsed value where the text had something that cannot be stored."""
+
+    problem: str
+
+
+class _Careful:
+    """Turns a value into plain JSON part by part, or says what is wrong with it and where."""
+
+    def __init__(self, what: str, limits: Limits) -> None:
+        self.what, self.limits, self.parts = what, limits, 0
+
+    def plain(self, value: Any, path: Path, depth: int) -> Any:
+        limits = self.limits
+        self.parts += 1
+        if self.parts > limits.payload_bytes:
+            raise InvalidPayload(f"{self.what} has more than {limits.payload_bytes:,} parts: store it elsewhere and pass a reference")
+        value = self._json(value, path)
+        if depth > limits.depth:
+            raise InvalidPayload(f"{self.what} is nested more than {limits.depth} deep")
+        if type(value) is list:
+            self._check_entries(len(value), path)
+            return [self.plain(item, (path, i), depth + 1) for i, item in enumerate(value)]
+        if type(value) is dict:
+            self._check_entries(len(value), path)
+            return {self._key(key, path): self.plain(item, (path, key), depth + 1) for key, item in value.items()}
+        return self._scalar(value, path)
+
+    def _json(self, value: Any, path: Path) -> Any:
+        """The value, or what its type becomes in JSON."""
+        for _ in range(STEPS):
+            kind = type(value)
+            if kind in SCALARS or kind is float or kind is list or kind is dict:
+                return value
+            if kind is Refused:
+                self._refuse(path, value.problem)
+            try:
+                value = json_form(value)
+            except NoForm:
+                self._refuse(path, f"is of type {kind.__qualname__}, which has no JSON form: make it a dict, list, text or number")
+            except Exception as problem:
+                self._refuse(path, f"cannot be turned into JSON: {type(problem).__name__}: {problem}")
+        self._refuse(path, f"is of type {type(value).__qualname__}, which does not become JSON")
+
+    def _scalar(self, value: Any, path: Path) -> Any:
+        if type(value) is str:
+            self._check_text(value, path)
+        elif type(value) is float:
+            if not math.isfinite(value):
+                self._refuse(path, f"is {_NUMBERS[str(value)]}: JSON has no such number")
+            return value or 0.0  # -0.0 is 0.0
+        elif type(value) is int and not INT_MIN <= value <= INT_MAX:
+            self._refuse(path, "is an integer over 64 bits: pass it as text")
+        return value
+
+    def _key(self, key: Any, path: Path) -> str:
+        if not isinstance(key, str):
+            self._refuse(path, f"has the key {str(key)[:KEY]!r} of type {type(key).__qualname__}: keys are text")
+        text = str.__str__(key)
+        self._check_text(text, (path, text))
+        return text
+
+    def _check_text(self, text: str, path: Path) -> None:
+        limit = self.limits.text_bytes
+        try:
+            size = len(text) if text.isascii() else len(text.encode())
+        except UnicodeEncodeError as problem:
+            self._refuse(path, f"has half of a surrogate pair at character {problem.start}: it is no Unicode text")
+        if size > limit:
+            self._refuse(path, f"is a text of {size:,} bytes; the limit is {limit:,}")
+        if "\0" in text:
+            self._refuse(path, f"has the character NUL at character {text.index(chr(0))}: databases cannot store it")
+
+    def _check_entries(self, count: int, path: Path) -> None:
+        if count > self.limits.entries:
+            self._refuse(path, f"has {count:,} entries; the limit for one list or object is {self.limits.entries:,}")
+
+    def _refuse(self, path: Path, problem: str) -> NoReturn:
+        raise InvalidPayload(f"{self.what}{show_path(path)} {problem}")
+
+
+_NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def show_path(path: Path) -> str:
+    """The way down to a part, as one would write it: `.order.items[3]["unit price"]`."""
+    steps: list[str] = []
+    while path is not None and len(steps) < 64:
+        path, key = path
+        text = str(key)[:KEY] if isinstance(key, str) else f"[{key}]"
+        steps.append(text if isinstance(key, int) else f".{text}" if _NAME.fullmatch(text) else f"[{json.dumps(text)}]")
+    return "".join(reversed(steps))
+
+
+# what the JSON parser calls: it knows no path, so what is wrong is left in its place
+
+
+def _constant(name: str) -> Refused:
+    return Refused(f"is {name}: JSON has no such number")
+
+
+def _int(text: str) -> int | Refused:
+    return int(text) if len(text) <= 20 else Refused("is an integer over 64 bits: pass it as text")
+
+
+def _float(text: str) -> float | Refused:
+    number = float(text)
+    return number if math.isfinite(number) else Refused(f"is {text[:KEY]}, which is too large for a number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Refused:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # adds, and is false
+    return Refused(f"has the key {json.dumps(twice[:KEY])} twice")
+
+
+def _depth(text: str, enough: int) -> int:
+    """How deep a JSON text is nested; counted before it is parsed, since parsers give up on their own stacks."""
+    if text.count("[") + text.count("{") <= enough:
+        return 0
+    depth = deepest = 0
+    for match in _BRACKET.finditer(text):
+        if match[0] in ("[", "{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif match[0] in ("]", "}"):
+            depth -= 1
+    return deepest

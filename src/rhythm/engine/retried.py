@@ -29,7 +29,7 @@ from rhythm.store.base import (
 )
 from rhythm.vm.machine import STARTED
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
-from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
 ROWLESS = ("signal", "settled")  # operations for which nothing need be stored
 ELSEWHERE = ("event", "approval")  # operations whose waits are not copied
@@ -87,7 +87,7 @@ class _Retry:
         snapshot = snapshot.replace(locals=_renamed(snapshot.locals, old.id, id))
         self.executions.append(
             new.replace(
-                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=encode_snapshot(snapshot),
+                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encode_snapshot(snapshot)),
                 statement=snapshot.statement_index, owned=dump_owned(owned.values()), awaiting=dump_trusted(snapshot.awaiting),
             )
         )  # fmt: skip
@@ -139,25 +139,23 @@ class _Retry:
         held = set(_held(snapshot))
         for timer in self.old_timers:
             if timer.execution_id == old.id and timer.n < snapshot.next_child:
-                before = timer.cancelled_at is not None and (old.finished_at is None or timer.cancelled_at < old.finished_at)
-                self.timers.append(
-                    timer.replace(execution_id=id, cancelled_at=timer.cancelled_at if before else None, held=timer.n in held)
-                )
+                self.timers.append(_timer(timer, id, old.finished_at, timer.n in held))
 
     def _signals(self, old: StoredExecution, id: str) -> None:
         """The mailbox as it was at the snapshot: the turn that ended it may have taken some more."""
         last = (old.seq or 0) - (old.status >= TERMINAL)
-        for signal in self.old_signals:
-            if signal.execution_id == old.id and (signal.consumed_seq is None or signal.consumed_seq > last):
-                self.signals.append(signal.replace(id=f"{id}#{signal.n} of {old.id}", execution_id=id, consumed_seq=None))
+        mail = [signal for signal in self.old_signals if signal.execution_id == old.id]
+        left = (signal for signal in mail if signal.consumed_seq is None or signal.consumed_seq > last)
+        for n, signal in enumerate(left, 1):
+            self.signals.append(signal.replace(id=f"{id}#{signal.n} of {old.id}", execution_id=id, n=n, consumed_seq=None))
 
 
 def _begun(old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool) -> StoredExecution:
     """As if it had been started now."""
     return old.replace(
         id=id, parent_id=parent_id, root_id=root_id, retry_of=None, status=PENDING, attempt=0, held=held, result=None, error=None,
-        created_at=None, started_at=None, finished_at=None, cancel_requested_at=None, seq=0, statement=0, snapshot=None, owned="[]",
-        awaiting="null",
+        created_at=None, started_at=None, finished_at=None, cancel_requested_at=None, fence=None, worker=None, seq=0, statement=0,
+        snapshot=None, owned="[]", awaiting="null",
     )  # fmt: skip
 
 
@@ -167,6 +165,14 @@ def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> Stor
     if old.status >= TERMINAL:
         return copy.replace(snapshot=None, statement=0)
     return copy.replace(snapshot=None, statement=0, status=CANCELLED, error=CANCELLED_ERROR, finished_at=old.cancel_requested_at)
+
+
+def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> StoredTimer:
+    """As it was if it had fired, or was cancelled before the end; else it begins anew."""
+    timer = old.replace(execution_id=id)
+    if old.fired_at is not None or (old.cancelled_at is not None and ended_at is not None and old.cancelled_at < ended_at):
+        return timer
+    return timer.replace(fire_at=None, cancelled_at=None, anew=not held)
 
 
 def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:

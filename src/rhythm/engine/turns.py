@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
+from rhythm.errors import UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
+    EVENT,
     FAILED,
     SUSPENDED,
     TASK,
@@ -26,9 +28,11 @@ from rhythm.store.base import (
     Loaded,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
     NewTimer,
+    NewWait,
     TurnCommit,
 )
 from rhythm.vm import commands as c
@@ -36,12 +40,12 @@ from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.plans import Plan, items_of, numbers
-from rhythm.vm.snapshot import Snapshot, encode_snapshot
+from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
 
-Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named
+Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named. May raise UnknownWorkflow
 
 
 # from rows to the interpreter's inputs
@@ -59,7 +63,7 @@ def needed(id: str, snapshot: Snapshot) -> Needed:
 
 def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail], seed: str, now_us: int) -> Inputs:
     """Everything a turn of the workflow may know."""
-    ops = dict(_operations(snapshot.awaiting))
+    ops = dict(operations(snapshot.awaiting))
     return Inputs(
         now=moment(now_us),
         seed=seed,
@@ -70,7 +74,7 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
         },
         outcomes={outcome.n: outcome_of(loaded.id, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
-        cancel=loaded.cancel_requested,
+        cancel=loaded.ending,
     )  # fmt: skip
 
 
@@ -80,30 +84,45 @@ def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
     if row.status == CANCELLED:
         return Outcome("cancelled", None, ended_at)
     if row.type is None:
-        return _timer_outcome(operation, ended_at)
+        return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
     value = load(row.value)
+    if row.type == EVENT:
+        return _event_outcome(row, value, ended_at)
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
     if row.type == WORKFLOW:
-        message = f"`{row.name}` failed: {value['message']}"
-        value = {"code": "ChildFailed", "message": message, "data": {"id": child_id(parent_id, row.n), "error": value}}
+        value = _child_error(child_id(parent_id, row.n), row.name, value)
     return Outcome("failed", value, ended_at)
 
 
-def _timer_outcome(operation: str, ended_at: float) -> Outcome:
-    """A timer is a sleep, or the deadline of a wait."""
-    if operation == "event":
-        return Outcome("failed", {"code": "Timeout", "message": "no event came in time", "data": None}, ended_at)
-    return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
+def _child_error(id: str, name: str, error: dict[str, Any]) -> dict[str, Any]:
+    """The error of a child workflow as its parent sees it; without the place in the child's text, which is of no use to it."""
+    error.pop("at", None)
+    data = {"id": id, "error": error}
+    if error["code"] == "Timeout" and error["data"] == {"execution": id}:
+        return {"code": "Timeout", "message": error["message"], "data": data}
+    return {"code": "ChildFailed", "message": f"`{name}` failed: {error['message']}", "data": data}
 
 
-def _operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
+def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
+    if row.status == COMPLETED:
+        event = {"id": value["id"], "type": row.name, "data": value["data"], "at": moment(value["at"])}
+        return Outcome("completed", event, ended_at)
+    return Outcome("failed", {"code": "Timeout", "message": f"no event `{row.name}` came in time", "data": None}, ended_at)
+
+
+def operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
     """The operation behind each number of a plan."""
     if plan is not None and ("items" in plan or "first" in plan):
         for item in items_of(plan):
-            yield from _operations(item)
+            yield from operations(item)
     elif plan is not None:
         yield plan["n"], plan["op"]
+
+
+def _timeout(loaded: Loaded) -> dict[str, Any]:
+    """The error of an execution whose time was over; its data lets its parent tell this from an error of its own making."""
+    return {"code": "Timeout", "message": f"`{loaded.name}` took longer than it may", "data": {"execution": loaded.id}}
 
 
 def moment(us: int) -> str:
@@ -118,6 +137,7 @@ class Step(Record):
 
     commit: TurnCommit
     snapshot: Snapshot
+    size: int = 0  # of the snapshot, in bytes of JSON
     owned: Mapping[int, c.StartTask] = {}  # tasks that its holder runs itself
     look_again: bool = False  # what it awaits may have ended before this turn: load once more before parking
 
@@ -127,10 +147,12 @@ class Planner:
 
     def __init__(
         self, worker: str, programs: Programs, runs: Callable[[str, str], bool], attempts: Callable[[c.StartTask], int],
-        queue_of: Callable[[str], str | None],
+        queue_of: Callable[[str], str | None], only_queue: str | None = None,
     ) -> None:  # fmt: skip
-        """`runs`: whether this worker runs a task of this name and queue now; `queue_of`: the queue a task asks for itself."""
+        """`runs`: whether this worker runs a task of this name and queue now; `queue_of`: the queue a task asks for itself;
+        `only_queue`: where everything goes, whatever they say."""
         self.worker, self.programs, self.runs, self.attempts, self.queue_of = worker, programs, runs, attempts, queue_of
+        self.only_queue = only_queue
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
              owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
@@ -147,27 +169,30 @@ class Planner:
                 rows.on(base, done).replace(end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before
             )
         if isinstance(turn, Failed):
-            status, cause = (CANCELLED, "cancelled") if turn.cancelled else (FAILED, "failed")
-            error = {**turn.error, "at": list(program.position(turn.at))}
+            late = turn.cancelled and loaded.timed_out and not loaded.cancel_requested
+            status, cause = (CANCELLED, "cancelled") if turn.cancelled and not late else (FAILED, "failed")
+            error = {**(_timeout(loaded) if late else turn.error), "at": list(program.position(turn.at))}
             return Step(rows.on(base, done).replace(end="finish", status=status, value=dump_trusted(error), cause=cause), before)
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
-        again = again or (not mail_read and any(op == "signal" for _, op in _operations(turn.snapshot.awaiting)))
+        again = again or any(first <= n <= last for n in _awaited(turn.snapshot) for first, last in rows.cancels)
+        again = again or (not mail_read and any(op == "signal" for _, op in operations(turn.snapshot.awaiting)))
+        data = encode_snapshot(turn.snapshot)
         commit = rows.on(base, done).replace(
             end="own" if own or again else "park",
-            snapshot=encode_snapshot(turn.snapshot),
+            snapshot=pack(data),
             statement=turn.snapshot.statement_index,
             owned=dump_owned(own.values()),
             awaiting=dump_trusted(turn.snapshot.awaiting),
             status=SUSPENDED,
             cause="continue" if isinstance(turn, Continue) else "turn",
         )
-        return Step(commit, turn.snapshot, own, again)
+        return Step(commit, turn.snapshot, len(data), own, again)
 
     def queue(self, loaded: Loaded, command: c.StartTask) -> str:
         """Where a task goes: what the call says, else the task itself, else its workflow."""
-        return str(command.options.get("queue") or self.queue_of(command.name) or loaded.queue)
+        return str(self.only_queue or command.options.get("queue") or self.queue_of(command.name) or loaded.queue)
 
     def runs_here(self, loaded: Loaded, command: c.StartTask) -> bool:
         return self.runs(command.name, self.queue(loaded, command))
@@ -190,10 +215,13 @@ class _Rows:
         self.starts: list[NewExecution] = []
         self.refused: list[Done] = []
         self.timers: list[NewTimer] = []
+        self.waits: list[NewWait] = []
         self.consumed: list[str] = []
         self.cancels: list[tuple[int, int]] = []
         self.releases: list[tuple[int, int]] = []
         self.signals: list[NewSignal] = []
+        self.events: list[NewEvent] = []
+        self.later_us = 0  # counts up with every child that is started after an event of this turn: events from before are not for it
         self.attributes: dict[str, Any] = {}
 
     def add(self, command: c.Command) -> None:
@@ -203,12 +231,14 @@ class _Rows:
             case c.StartWorkflow():
                 self._workflow(command)
             case c.StartBranch(n, branch, locals, held):
-                snapshot = encode_snapshot(Snapshot(self.program.branches[branch], locals))
+                snapshot = pack(encode_snapshot(Snapshot(self.program.branches[branch], locals)))
                 self._child(n, self.program, self.loaded.inputs, {}, held, snapshot)
             case c.StartTimer(n, delay_s, until, held):
                 at = None if until is None else int(parse_time(until).timestamp() * 1e6)
                 self.timers.append(NewTimer(n, delay_s, at, held))
-            case c.WaitEvent(n, timeout_s=timeout_s, held=held) | c.RequestApproval(n, timeout_s=timeout_s, held=held):
+            case c.WaitEvent(n, type, where, timeout_s, held):
+                self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
+            case c.RequestApproval(n, timeout_s=timeout_s, held=held):
                 if timeout_s is not None:
                     self.timers.append(NewTimer(n, timeout_s, None, held))
             case c.Release(first, last):
@@ -220,25 +250,34 @@ class _Rows:
             case c.Send(to, name, payload):
                 id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.signals)}"  # a turn computed twice sends the same signal
                 self.signals.append(NewSignal(id, to, name, dump_trusted(payload)))
+            case c.Publish(type, data):
+                id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.events)}"
+                self.events.append(NewEvent(id, type, dump_trusted(data), self.later_us))
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
 
     def _workflow(self, command: c.StartWorkflow) -> None:
-        program = self.planner.programs(command.name, command.options.get("version"))
+        message = f"there is no workflow `{command.name}`"
+        try:
+            program = self.planner.programs(command.name, command.options.get("version"))
+        except UnknownWorkflow as advice:
+            program, message = None, str(advice)
         if program is None:
-            error = {"code": "ChildFailed", "message": f"there is no workflow `{command.name}`", "data": None}
+            error = {"code": "ChildFailed", "message": message, "data": None}
             self.refused.append(Done(command.n, command.name, self.loaded.queue, "null", FAILED, dump_trusted(error), 0, 0))
         else:
             self._child(command.n, program, dump_trusted(command.inputs), command.options, command.held)
 
     def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
-        queue = options.get("queue") or program.options.get("queue") or self.loaded.queue
+        queue = self.planner.only_queue or options.get("queue") or program.options.get("queue") or self.loaded.queue
         timeout_s = options.get("timeout_s") or (None if snapshot else program.options.get("timeout"))
+        if self.events and self.events[-1].later_us == self.later_us:
+            self.later_us += 1
         self.starts.append(
             NewExecution(
                 child_id(self.loaded.id, n), WORKFLOW, program.name, queue, inputs, program.version,
                 options.get("priority", self.loaded.priority), self.loaded.id, n, self.loaded.root_id,
-                timeout_s=timeout_s, snapshot=snapshot, held=held,
+                timeout_s=timeout_s, snapshot=snapshot, held=held, later_us=self.later_us,
             )
         )  # fmt: skip
 
@@ -255,7 +294,7 @@ class _Rows:
         alone = plan is not None and (
             plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
         )
-        awaited = list(numbers(plan)) if alone and plan is not None else []
+        awaited = list(dict.fromkeys(numbers(plan))) if alone and plan is not None else []  # an id may be in a group twice
         if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(map(self._runs_here, awaited)):
             return {}
         return {n: self.tasks.pop(n) for n in awaited}
@@ -269,10 +308,12 @@ class _Rows:
             done=(*done, *self.refused),
             starts=(*queued, *self.starts),
             timers=tuple(self.timers),
+            waits=tuple(self.waits),
             consumed=tuple(self.consumed),
             cancels=tuple(self.cancels),
             releases=tuple(self.releases),
             signals=tuple(self.signals),
+            events=tuple(self.events),
             attributes=dump_trusted(self.attributes) if self.attributes else None,
         )
 

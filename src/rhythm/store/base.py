@@ -14,13 +14,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MethodType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.schema import Migration
 
+if TYPE_CHECKING:
+    from rhythm.store.doctor import Judge
+
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
+EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 
@@ -66,6 +71,7 @@ class NewExecution(Record):
     snapshot: bytes | None = None  # where a branch begins
     held: bool = False  # make the rows, but let nobody run it before a release
     retry_of: str | None = None
+    later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it
 
 
 class Started(Record):
@@ -92,7 +98,7 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
 
 def driver_connection(given: Any) -> Any:
     """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
-    if callable(getattr(given, "connection", None)):  # a session
+    if isinstance(getattr(given, "connection", None), MethodType):  # a session
         given = given.connection()
     behind = getattr(given, "connection", None)
     return given if behind is None else getattr(behind, "driver_connection", behind)
@@ -133,6 +139,11 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
 
+    @property
+    def ending(self) -> bool:
+        """Whether it is to clean up and end: it was cancelled, or its time is over."""
+        return self.cancel_requested or self.timed_out
+
 
 class LoadedTask(Record):
     """A claimed task, read after the claim."""
@@ -160,14 +171,14 @@ class Needed(Record):
 
 
 class ChildOutcome(Record):
-    """How a child or timer has ended."""
+    """How a child, a timer or a wait for an event has ended."""
 
     n: int
     status: int
-    value: str  # result or error, JSON
+    value: str  # result or error, JSON; of an event `{id, data, at}`
     ended_at: int
-    type: int | None  # of the execution; None for a timer
-    name: str
+    type: int | None  # of the execution, or EVENT; None for a timer
+    name: str  # of the execution, or the event's type
 
 
 class Mail(Record):
@@ -193,6 +204,25 @@ class NewSignal(Record):
     execution_id: str
     name: str
     payload: str
+
+
+class NewWait(Record):
+    """A wait for the first event of a type, published since its execution started, whose data has these values at these paths."""
+
+    n: int
+    type: str
+    wanted: str  # JSON: paths and values
+    timeout_s: float | None = None
+    held: bool = False
+
+
+class NewEvent(Record):
+    """An event to publish. The id is the publisher's: the same one twice is one event."""
+
+    id: str
+    type: str
+    data: str  # JSON
+    later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
 
 
 class Done(Record):
@@ -231,10 +261,12 @@ class TurnCommit(Record):
     done: tuple[Done, ...] = ()
     starts: tuple[NewExecution, ...] = ()
     timers: tuple[NewTimer, ...] = ()
+    waits: tuple[NewWait, ...] = ()
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
     releases: tuple[tuple[int, int], ...] = ()
     signals: tuple[NewSignal, ...] = ()
+    events: tuple[NewEvent, ...] = ()
     attributes: str | None = None
     promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
     claim_ttl_s: float = 0.0
@@ -288,6 +320,8 @@ class StoredExecution(Record):
     finished_at: int | None
     timeout_us: int | None
     cancel_requested_at: int | None
+    fence: int | None
+    worker: str | None
     seq: int | None
     statement: int | None
     snapshot: bytes | None
@@ -296,15 +330,16 @@ class StoredExecution(Record):
 
 
 class StoredTimer(Record):
-    """A row of `timer_tasks`. Neither fired nor cancelled, and not held: it is set when it is stored."""
+    """A row of `timer_tasks`."""
 
     execution_id: str
     n: int
     delay_us: int | None
     until_at: int | None
+    fire_at: int | None  # None: it is held back
     fired_at: int | None
     cancelled_at: int | None
-    held: bool = False
+    anew: bool = False  # its delay begins when it is stored
 
 
 class StoredSignal(Record):
@@ -369,10 +404,85 @@ class Transition(Record):
     error: str | None = None
 
 
+class Finding(Record):
+    """A rule that is broken: `subject` is the id of an execution. Of `of` such findings only the first are told."""
+
+    rule: str
+    subject: str
+    message: str
+    of: int = 1
+
+
+class Live(Record):
+    """A workflow that has not ended, for a judge of waits."""
+
+    id: str
+    status: int
+    held: bool
+    paused: bool
+    cancel_requested: bool
+    timed_out: bool
+    ready: bool  # somebody looks at it, or will
+    seq: int
+    statement: int
+    snapshot: bytes | None
+    owned: str
+    awaiting: str
+
+
+class Child(Record):
+    """A child and whether it has ended."""
+
+    id: str
+    status: int
+    finished_at: int | None
+    type: int
+    name: str
+
+
+class Timer(Record):
+    execution_id: str
+    n: int
+    fired_at: int | None
+    cancelled_at: int | None
+
+
+class Mailed(Record):
+    """A signal that has not been consumed, without its payload."""
+
+    execution_id: str
+    id: str
+    name: str
+    received_at: int
+
+
+class Queue(Record):
+    """What is in a queue: ready (since when the oldest of it), claimed, and claimed by one who has not been heard of in time."""
+
+    name: str
+    ready: int
+    oldest_at: int | None
+    claimed: int
+    expired: int
+
+
+class Health(Record):
+    """How a database is, besides being right. What the database has no such thing of is empty."""
+
+    now: int
+    executions: int
+    queues: tuple[Queue, ...]
+    transaction_s: float | None = None  # the age of the oldest one
+    dead_rows: tuple[tuple[str, int, int], ...] = ()  # table, live rows, dead rows
+    notifications: float | None = None  # how full their queue is, from 0 to 1
+    server: bool = False  # whether its clock is another machine's
+
+
 class Store(ABC):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
+    package: ClassVar[str]  # where its statements and migrations are
 
     # schema
 
@@ -491,7 +601,14 @@ class Store(ABC):
 
     @abstractmethod
     def signal(self, signal: NewSignal, limit: int) -> str:
-        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full"."""
+        """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
+
+        One that was received is a "duplicate" whatever came after it: its sender may forget it.
+        """
+
+    @abstractmethod
+    def publish(self, event: NewEvent) -> str:
+        """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
@@ -516,11 +633,30 @@ class Store(ABC):
 
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:
-        """Ends cancelled tasks that nobody holds, and wakes workflows that should not be asleep: what it found."""
+        """Ends cancelled tasks that nobody holds; their ids."""
+
+    @abstractmethod
+    def parked(self, after: str, limit: int) -> list[str]:
+        """Workflows that nobody looks at and that are not paused, by id, beginning after this one."""
+
+    @abstractmethod
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Of these children (workflow, number) those of which there is no row: neither an execution nor a timer."""
+
+    @abstractmethod
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """Wakes workflows that are still parked at this `seq`; of these it fires the timers whose rows are gone. The ids."""
+
+    @abstractmethod
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        """Takes or prolongs the right to do what one process at a time should do. It saves work; nothing is safe because of it."""
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them."""
+        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
+
+        Those stay of which a child still goes on, or from which an execution was made that has not ended.
+        """
 
     # reading
 
@@ -535,8 +671,24 @@ class Store(ABC):
     def children(self, id: str) -> list[Execution]: ...
 
     @abstractmethod
+    def waits(self, id: str) -> list[NewWait]:
+        """The events that an execution waits for."""
+
+    @abstractmethod
     def due(self, id: str) -> dict[int, int]:
         """When the timers and delayed children of an execution are due, by number; 0 is its own start."""
 
     @abstractmethod
     def history(self, id: str) -> list[Transition]: ...
+
+    # doctor
+
+    @abstractmethod
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late by `grace_s`.
+
+        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it along.
+        """
+
+    @abstractmethod
+    def health(self) -> Health: ...

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rhythm.errors import StoreError
 from rhythm.store.base import Store
+from rhythm.store.sqlfile import migrations
 
 POSSIBLE = "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, postgresql://user@host/database"
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
@@ -22,6 +23,17 @@ def open_store(url: str, create: bool = True) -> Store:
     raise StoreError(f"no database can be opened with `{_without_password(url)}`; possible are {POSSIBLE}")
 
 
+def require_schema(store: Store) -> None:
+    """`StoreError` unless the tables are those that this Rhythm works with."""
+    found, newest = store.schema_version(), migrations(store.package)[-1][0]
+    if not found:
+        raise StoreError("the database has no tables of Rhythm: is it the right one?")
+    if found > newest:
+        raise StoreError(f"the tables are those of a newer Rhythm (schema {found}, this one knows up to {newest}): upgrade Rhythm")
+    if found < newest:
+        raise StoreError(f"the tables are those of an older Rhythm (schema {found}, this one needs {newest}): migrate the database first")
+
+
 def _sqlite(url: str, rest: str, create: bool) -> Store:
     from rhythm.store.sqlite.store import SqliteStore
 
@@ -34,7 +46,7 @@ def _sqlite(url: str, rest: str, create: bool) -> Store:
         raise StoreError(f"`{url}`: an SQLite URL takes no parameters; leave out what follows the question mark")
     if path != ":memory:":
         _look_at(Path(path), create)
-    return SqliteStore(path)
+    return SqliteStore(path, create=create)
 
 
 def _look_at(path: Path, create: bool) -> None:

@@ -263,13 +263,6 @@ def element(target: Any, index: Any, optional: bool = False) -> Any:
     raise Fault("TypeMismatch", f"{kind(target)} has no elements")
 
 
-def at_path(data: Any, path: str) -> Any:
-    """What lies at a dotted path of keys; null where it leads nowhere."""
-    for key in path.split("."):
-        data = data.get(key) if type(data) is dict else None
-    return data
-
-
 def whole(value: Any, what: str) -> int:
     """The value as a whole number."""
     if type(value) is int:

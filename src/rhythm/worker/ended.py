@@ -1,18 +1,17 @@
-"""Every way a handler can end, as one value: a result, an error, a wish to be tried later."""
+"""Every way a handler can end, as one value: a result that can be stored, an error, a wish to be tried later."""
 
 from __future__ import annotations
 
-import json
 import os
 import sysconfig
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+from rhythm.engine.payload import dump, load
+from rhythm.engine.typed import Misfit
 from rhythm.errors import RetryLater, TaskFailed
-from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
-from rhythm.vm.values import json_problem
 from rhythm.worker.handlers import Task
 
 _NOT_THE_USERS = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(os.path.dirname(__file__)), "<")
@@ -21,14 +20,19 @@ CAUSES = 10  # of an exception, shown
 
 
 class Ended(Record):
-    """How an attempt ended: with a value, or with an error that may be worth another attempt."""
+    """How an attempt ended: with a result, or with an error that may be worth another attempt."""
 
-    value: Any = None
+    result: str = "null"  # as JSON text: it has passed the gate
     error: dict[str, Any] | None = None
     retry: bool = False
     frames: tuple[str, ...] = ()  # where in the user's Python it was raised, outermost first
     delay_s: float | None = None  # the handler asked to be tried again after this long: not a failure
     kept: bool = False  # its end is committed already, with what it wrote
+
+    @property
+    def value(self) -> Any:
+        """The result as the workflow sees it."""
+        return load(self.result)
 
     @property
     def reason(self) -> str:
@@ -41,6 +45,8 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     """Calls the handler; never raises."""
     try:
         value = call()
+    except Misfit as misfit:
+        return Ended(error=task_error(task.name, f"input `{misfit.path}` {misfit.problem}", "InvalidInputs"))
     except TaskFailed as failure:
         return Ended(error=_own_error(failure))
     except RetryLater as later:
@@ -48,9 +54,10 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
         again = not isinstance(problem, task.give_up_on)
         return Ended(error=task_error(task.name, told(problem), type(problem).__name__), retry=again, frames=_frames(problem))
-    if wrong := unstorable(value):
-        return Ended(error=task_error(task.name, f"its result cannot be stored: {wrong}", "InvalidResult"))
-    return Ended(value)
+    try:
+        return Ended(dump(value, "result"))
+    except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken
+        return Ended(error=task_error(task.name, told(problem), "InvalidResult"))
 
 
 def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
@@ -64,8 +71,10 @@ def _own_error(failure: TaskFailed) -> dict[str, Any]:
     code, data, message = failure.code, failure.data, told(failure.message)
     if not isinstance(code, str) or not code:
         code, message = "TaskFailed", f"{message} (its code is not a text: {told(repr(code)):.80})"
-    if wrong := unstorable(data):
-        data, message = None, f"{message} (its data cannot be stored: {wrong})"
+    try:
+        data = load(dump(data, "data"))
+    except BaseException as problem:
+        data, message = None, f"{message} (its data cannot be stored: {told(problem)})"
     return {"code": told(code), "message": message, "data": data}
 
 
@@ -78,31 +87,6 @@ def told(message: object) -> str:
     if len(text) > MESSAGE:
         text = f"{text[:MESSAGE]}… ({len(text):,} characters)"
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def unstorable(value: Any, limits: Limits = DEFAULT_LIMITS) -> str:
-    """Why a value that a task gives cannot be stored; empty if it can."""
-    if wrong := _oversized(value, limits) or json_problem(value):
-        return wrong
-    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
-    return f"{size:,} bytes, over the limit of {limits.payload_bytes:,}" if size > limits.payload_bytes else ""
-
-
-def _oversized(value: Any, limits: Limits) -> str:
-    """What is too large in a value, which need not be JSON: found before anything else, for it may share its parts without end."""
-    stack, parts = [value], 0
-    while stack:
-        item = stack.pop()
-        parts += 1
-        if parts > limits.payload_bytes:
-            return f"more than {limits.payload_bytes:,} parts"
-        if isinstance(item, list | dict):
-            if len(item) > limits.entries:
-                return f"{len(item):,} entries, over the limit of {limits.entries:,} for one list or object"
-            stack += item.values() if isinstance(item, dict) else item
-        elif isinstance(item, str) and len(item) > limits.text_bytes:
-            return f"a text of {len(item):,} characters, over the limit of {limits.text_bytes:,} bytes"
-    return ""
 
 
 def _frames(problem: BaseException) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class Attempt(Record):
 
     def call(self) -> Any:
         args, kwargs = self.task.arguments(self.inputs)
-        return self.task.function(*args, **kwargs)
+        return self.task.body(*args, **kwargs)
 
 
 class Handlers:

@@ -5,16 +5,15 @@ A decorated function stays what it was: a plain call runs it, so it can be unit-
 
 from __future__ import annotations
 
-import enum
 import inspect
-import types
-import typing
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from rhythm.durations import duration_s
+from rhythm.engine.typed import Inputs, hints_of, kind_of
 from rhythm.errors import DuplicateTask
-from rhythm.lang.flow.rules.known import TaskShape, json_type
+from rhythm.lang.flow.rules.known import TaskShape
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,8 +52,39 @@ class Task(Generic[P, R]):
         code = getattr(inspect.unwrap(self.function), "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(self.function)
 
+    @cached_property
+    def body(self) -> Callable[..., Any]:
+        """The function, called with its inputs as its hints ask for them; raises `Misfit` where one is something else."""
+        function, inputs = self.function, Inputs(self.function, self.signature)
+        if not inputs:
+            return function
+        if not self.is_async:
+
+            def run(*args: Any, **kwargs: Any) -> Any:
+                args, kwargs = inputs.fit(args, kwargs)
+                return function(*args, **kwargs)
+
+            return run
+
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = inputs.fit(args, kwargs)
+            return await function(*args, **kwargs)  # type: ignore[misc]  # it is async
+
+        return run_async
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The inputs that it takes by name, and those that it needs."""
+        params = self.signature.parameters.values()
+        named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        needed = [p.name for p in params if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        return frozenset(p.name for p in named), frozenset(needed)
+
     def problem_with(self, inputs: Any) -> str:
         """Why the function cannot be called with these inputs; empty if it can."""
+        takes_all, needs = self._names
+        if type(inputs) is dict and needs <= inputs.keys() <= takes_all:
+            return ""
         try:
             self.signature.bind(*self.arguments(inputs)[0], **self.arguments(inputs)[1])
         except TypeError as problem:
@@ -71,7 +101,7 @@ class Task(Generic[P, R]):
 
     def shape(self) -> TaskShape:
         """What `rhythm check` compares a call with."""
-        hints = _hints(self.function)
+        hints = hints_of(self.function)
         params = self.signature.parameters.values()
         named = [p for p in params if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         return TaskShape(
@@ -159,27 +189,7 @@ def task(
     return register if function is None else register(function)
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:  # a hint that names something unimportable says nothing about JSON
-        return {}
-
-
-_JSON_OF = {str: "", int: 0, float: 0.0, bool: True, type(None): None, list: [], dict: {}, tuple: []}
-
-
 def json_types(hint: Any) -> frozenset[str]:
     """The JSON types a value of this hint may have; empty where it may be anything."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        parts = [json_types(part) for part in typing.get_args(hint)]
-        return frozenset().union(*parts) if all(parts) else frozenset()
-    if origin is typing.Literal:
-        return frozenset(json_type(value) for value in typing.get_args(hint))
-    plain = origin or hint
-    if plain in _JSON_OF:
-        return frozenset({json_type(_JSON_OF[plain])})
-    if isinstance(plain, type) and issubclass(plain, enum.Enum):
-        return frozenset(json_type(member.value) for member in plain)
-    return frozenset()
+    kind = kind_of(hint)
+    return kind.takes if kind else frozenset()

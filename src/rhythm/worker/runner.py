@@ -1,46 +1,91 @@
-"""Driving one store from one process until an execution has ended."""
+"""Driving one store from one process until an execution has ended.
+
+`CheckpointingRunner` shares its store with others: it goes on after a crash, and so may anybody else. `InProcessRunner` has the
+store for itself: nothing comes from outside, so it knows when nothing can happen any more, and its clock may jump.
+"""
 
 from __future__ import annotations
 
 import random
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.payload import dump, load
 from rhythm.errors import ExecutionFailed, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
-from rhythm.ir.codec import dump_program, load_program
 from rhythm.ir.program import Program
-from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, Store
+from rhythm.record import Record
+from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
+from rhythm.worker.stuck import why_stuck
 from rhythm.worker.worker import Observer, Worker, WorkerSettings
 
+BATCH = 100
+LOOK_S = 0.05  # between two looks at what runs: a handler may be over its time
 
-class CheckpointingRunner:
+
+class Runner:
+    """What runs workflows of a store in this process. Those that derive from it say where programs come from."""
+
+    def __init__(
+        self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings, observe: Observer | None,
+        now: Callable[[], float], clock_us: Callable[[], int],
+    ) -> None:  # fmt: skip
+        self.store, self.settings, self.clock_us = store, settings, clock_us
+        self.handlers = Handlers()
+        self.worker = Worker(store, self.program, tasks, self.handlers, secrets.token_hex(6), settings, now, random.Random(), observe)
+
+    def program(self, name: str, version: str | None) -> Program | None:
+        """A program by its version; without a version, the one that is current now."""
+        raise NotImplementedError
+
+    def start(self, name: str, inputs: Any = None, id: str | None = None) -> str:
+        """Starts a workflow, unless the id was used before: the id of its execution."""
+        program = self.program(name, None)
+        if program is None:
+            raise UnknownWorkflow(f"there is no workflow `{name}`")
+        if id is not None and (problem := problem_with_id(id)):
+            raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
+        id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
+        queue = self.settings.queues[0] if self.settings.one_queue else program.options.get("queue", self.settings.queues[0])
+        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "inputs"), program.version, timeout_s=program.options.get("timeout"))
+        return self.store.start([new])[0].id
+
+    def execution(self, id: str) -> Execution:
+        execution = self.store.get([id]).get(id)
+        if execution is None:
+            raise UnknownExecution(f"there is no execution {id!r}")
+        return execution
+
+
+class CheckpointingRunner(Runner):
     """Runs workflows of a store in this process, with a commit at every await; `resume` goes on after a crash."""
 
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings | None = None,
-        observe: Observer = lambda what, id, detail: None, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        observe: Observer | None = None, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self.store, self.clock_us = store, clock_us
+        super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
-        self.settings = settings or WorkerSettings()
-        name = f"{secrets.token_hex(6)}"
-        self.worker = Worker(store, self.program, tasks, Handlers(), name, self.settings, time.monotonic, random.Random(), observe)
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), time.monotonic, clock_us)
+        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us, self.program, observe)
+        self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
+        from rhythm.ir.codec import dump_program
+
         self.store.register(
             [Definition(name, p.version, p.language, source, dump_program(p), p.file) for name, (p, source) in programs.items()]
         )
 
     def program(self, name: str, version: str | None) -> Program | None:
         """A program by its version, loaded once; without a version, the one that is current now."""
+        from rhythm.ir.codec import load_program
+
         if version is not None and (name, version) in self._programs:
             return self._programs[name, version]
         definition = self.store.definition(name, version)
@@ -51,36 +96,114 @@ class CheckpointingRunner:
             self._programs[key] = load_program(definition.program)
         return self._programs[key]
 
-    def start(self, name: str, inputs: Any = None, id: str | None = None) -> str:
-        program = self.program(name, None)
-        if program is None:
-            raise UnknownWorkflow(f"there is no workflow `{name}`")
-        if id is not None and (problem := problem_with_id(id)):
-            raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
-        id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
-        queue = program.options.get("queue", self.settings.queues[0])
-        new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "the inputs"), program.version, timeout_s=program.options.get("timeout"))
-        return self.store.start([new])[0].id
-
     def run(self, name: str, inputs: Any = None, id: str | None = None) -> Any:
         """Starts a workflow and drives it to its end: its result. An id that was used before goes on where it is."""
         return self.resume(self.start(name, inputs, id))
 
     def resume(self, id: str) -> Any:
         """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none."""
-        while True:
-            execution = self.store.get([id]).get(id)
-            if execution is None:
-                raise UnknownExecution(f"there is no execution {id!r}")
-            if execution.finished_at is not None:
-                return self._result(execution)
+        while (execution := self.execution(id)).finished_at is None:
             self._round()
-
-    def _round(self) -> None:
-        did, wait_s = self.services.run()
-        self.worker.step(0.0 if did else min(wait_s, 0.05))
-
-    def _result(self, execution: Execution) -> Any:
         if execution.status == "completed":
             return load(execution.result or "null")
         raise ExecutionFailed(execution.id, execution.status, load(execution.error or "null"))
+
+    def _round(self) -> None:
+        did, wait_s = self.services.run(self._busy)
+        self._busy = self.worker.step(0.0 if did or self._busy else min(wait_s, LOOK_S))
+
+
+class Clock:
+    """The time of an in-process run. With `fast_forward` it jumps over what would be waited for."""
+
+    def __init__(self, fast_forward: bool) -> None:
+        self.fast_forward, self._skipped_us = fast_forward, 0
+
+    def us(self) -> int:
+        return time.time_ns() // 1000 + self._skipped_us
+
+    def seconds(self) -> float:
+        return time.monotonic() + self._skipped_us / 1e6
+
+    def wait_until(self, us: int) -> None:
+        wait_us = max(us - self.us(), 0)
+        if self.fast_forward:
+            self._skipped_us += wait_us
+        else:
+            time.sleep(wait_us / 1e6)
+
+
+class Run(Record):
+    """How an execution of an in-process run has ended: completed, failed or cancelled, with its result or error."""
+
+    id: str
+    status: str
+    value: Any
+    program: Program
+    line: int = 1
+    column: int = 1
+
+
+class InProcessRunner(Runner):
+    """Runs workflows on a store that nobody else has, to the end of everything that they started.
+
+    `find`: a program by its name, or `UnknownWorkflow` with advice. `make_store`: an empty store on the clock.
+    """
+
+    def __init__(
+        self, make_store: Callable[[Callable[[], int]], Store], find: Callable[[str], Program], tasks: Mapping[str, Task[..., Any]],
+        why_missing: Callable[[str], str], clock: Clock, observe: Observer | None = None,
+    ) -> None:  # fmt: skip
+        self.clock, self.find = clock, find
+        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, missing_task_grace_s=0.0)
+        super().__init__(make_store(clock.us), tasks, settings, observe, clock.seconds, clock.us)
+        self.worker.why_missing = why_missing
+
+    def program(self, name: str, version: str | None) -> Program | None:
+        return self.find(name)
+
+    def run(self, name: str, inputs: Any = None, signals: Sequence[tuple[str, Any]] = ()) -> Run:
+        """How the workflow has ended. The signals are in its mailbox from the start."""
+        id = self.start(name, inputs)
+        for i, (signal, payload) in enumerate(signals):
+            self.store.signal(NewSignal(f"given-{i}", id, signal, dump(payload, f"the signal `{signal}`")), len(signals))
+        try:
+            while self._go_on():
+                pass
+        finally:
+            self.handlers.close()
+        return self.ended(id)
+
+    def ended(self, id: str) -> Run:
+        """How an execution has ended. One that has not, now that nothing can happen any more, is stuck."""
+        execution = self.execution(id)
+        program = self.find(execution.name)
+        if execution.finished_at is None:
+            at = program.position(getattr(program.code[execution.statement], "at", 0))
+            error = {"code": "Stuck", "message": why_stuck(self.store, execution), "data": None}
+            return Run(id, "failed", error, program, *at)
+        if execution.status == "completed":
+            return Run(id, "completed", load(execution.result or "null"), program)
+        error = load(execution.error or "null")
+        return Run(id, execution.status, error, program, *error.pop("at", (1, 1)))
+
+    def untaken(self, id: str) -> list[str]:
+        """The names of signals that an execution has never taken."""
+        return [mail.name for mail in self.store.mail([id]).get(id, ())]
+
+    def _go_on(self) -> bool:
+        """Does what there is to do next; false when nothing can happen any more."""
+        fired, due = self.store.fire_timers(BATCH)
+        if self.worker.step() or fired:
+            return True
+        if self.worker.bodies.running:
+            self._wait_for_handlers(due)
+        elif not self.store.sweep(BATCH):
+            if due is None:
+                return False
+            self.clock.wait_until(due)
+        return True
+
+    def _wait_for_handlers(self, due: int | None) -> None:
+        """Until one ends, or something is due, or for a moment."""
+        self.worker.step(LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0))

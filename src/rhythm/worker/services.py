@@ -1,40 +1,213 @@
-"""What must happen by itself: timers fire, expired claims are taken back, what should not be asleep is woken."""
+"""What must happen by itself, on one loop: timers fire, expired claims are taken back, what should not be asleep is woken, what
+ended long ago is deleted.
+
+A service does one bounded pass (`run_once`) and says when the next is due. One that fails is tried again and stops no other.
+Sweeping and pruning are for one process at a time, so they ask for a lease; timers and rescue are right with any number of
+processes, and never depend on one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
+from rhythm.engine.recheck import could_go_on, timers_of
+from rhythm.engine.turns import Programs, needed
+from rhythm.errors import InvalidProgram
 from rhythm.record import Record
-from rhythm.store.base import Store
+from rhythm.store.base import TERMINAL, Loaded, Store
+from rhythm.vm.snapshot import Snapshot, decode_snapshot
+
+BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
+SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock is ahead of its
+BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
+LONGEST_REST_S = 5.0  # of a service that fails
+
+Counts = Mapping[str, int]
+Observer = Callable[[str, str, str], None]  # what happened, execution id or name of the service, detail
 
 
 class ServiceSettings(Record):
+    """How often the services of a process look, and at how much at once."""
+
     batch: int = 100
     crash_limit: int = 3
+    timer_poll_s: float = 2.0  # to hear of timers that other processes have set
     rescue_every_s: float = 5.0
     sweep_every_s: float = 300.0
+    sweep_batch: int = 500
+    prune_every_s: float = 600.0
+    retention_s: float | None = None  # how long what has ended is kept; None: for ever
+
+
+class Health(Record):
+    """How a service fares. `succeeded_at` is on the process's own clock; None: it never has."""
+
+    succeeded_at: float | None = None
+    failures: int = 0  # in a row
+    problem: str = ""
+
+
+class Service:
+    """One of the services: `run_once` does a pass, `rest_s` is how long it rests after one that did this."""
+
+    name: ClassVar[str]
+    every_s: float
+    leased = False
+
+    def run_once(self, now: float) -> Counts:
+        raise NotImplementedError
+
+    def rest_s(self, counts: Counts) -> float:
+        return self.every_s
+
+
+class Timers(Service):
+    """Fires what is due, and rests until the next timer."""
+
+    name = "timers"
+
+    def __init__(self, store: Store, settings: ServiceSettings, clock_us: Callable[[], int]) -> None:
+        self.store, self.batch, self.every_s, self.clock_us = store, settings.batch, settings.timer_poll_s, clock_us
+        self.due_us: int | None = None
+
+    def run_once(self, now: float) -> Counts:
+        fired, self.due_us = self.store.fire_timers(self.batch)
+        return {"fired": fired}
+
+    def rest_s(self, counts: Counts) -> float:
+        if counts["fired"] or self.due_us is None:
+            return 0.0 if counts["fired"] else self.every_s
+        wait_s = (self.due_us - self.clock_us()) / 1e6
+        return min(wait_s, self.every_s) if wait_s > 0 else SKEW_S
+
+
+class Rescuer(Service):
+    """Takes back claims that nobody prolongs, and ends cancelled tasks that nobody holds."""
+
+    name = "rescue"
+
+    def __init__(self, store: Store, settings: ServiceSettings) -> None:
+        self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
+        self.every_s = settings.rescue_every_s
+
+    def run_once(self, now: float) -> Counts:
+        return {"rescued": len(self.store.rescue(self.batch, self.crash_limit)), "ended": len(self.store.sweep(self.batch))}
+
+    def rest_s(self, counts: Counts) -> float:
+        return 0.0 if self.batch in counts.values() else self.every_s
+
+
+class Sweeper(Service):
+    """Looks at parked workflows, one batch after the other, and wakes those that could go on: each is a bug, and is told."""
+
+    name, leased = "sweeper", True
+
+    def __init__(self, store: Store, settings: ServiceSettings, programs: Programs, observe: Observer) -> None:
+        self.store, self.programs, self.observe = store, programs, observe
+        self.batch, self.every_s = settings.sweep_batch, settings.sweep_every_s
+        self.after = ""  # where the next batch begins
+
+    def run_once(self, now: float) -> Counts:
+        ids = self.store.parked(self.after, self.batch)
+        self.after = ids[-1] if len(ids) == self.batch else ""
+        woken = self._recheck(ids) if ids else []
+        for id in woken:
+            self.observe("bug", id, "it slept although it could go on; it was woken")
+        return {"woken": len(woken)}
+
+    def rest_s(self, counts: Counts) -> float:
+        return BETWEEN_BATCHES_S if self.after else self.every_s
+
+    def _recheck(self, ids: list[str]) -> list[str]:
+        rows = {row.id: row for row in self.store.load(ids) if row.status < TERMINAL and not row.paused}
+        parked = {id: snapshot for id, row in rows.items() if (snapshot := _snapshot(row)) is not None}
+        outcomes = self.store.outcomes([needed(id, snapshot) for id, snapshot in parked.items()])
+        mail = self.store.mail(list(parked))
+        awaited = [(id, n) for id, snapshot in parked.items() for n in timers_of(snapshot.awaiting)]
+        gone = self.store.without_rows(awaited) if awaited else []
+        stuck = {id: rows[id].seq for id, _ in gone}
+        for id, snapshot in parked.items():
+            program = self.programs(rows[id].name, rows[id].version)
+            if program and could_go_on(rows[id], program, snapshot, outcomes.get(id, ()), mail.get(id, ())):
+                stuck[id] = rows[id].seq
+        return self.store.mend(stuck, gone) if stuck else []
+
+
+def _snapshot(row: Loaded) -> Snapshot | None:
+    """What cannot be read is left to whoever takes its next turn."""
+    try:
+        return decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+    except InvalidProgram:
+        return None
+
+
+class Pruner(Service):
+    """Deletes what ended longer ago than it is to be kept."""
+
+    name, leased = "pruner", True
+
+    def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
+        self.store, self.batch, self.every_s, self.retention_s = store, settings.batch, settings.prune_every_s, retention_s
+
+    def run_once(self, now: float) -> Counts:
+        return {"pruned": self.store.prune(self.retention_s, self.batch)}
+
+    def rest_s(self, counts: Counts) -> float:
+        return BETWEEN_BATCHES_S if counts["pruned"] == self.batch else self.every_s
 
 
 class Services:
-    """The services of one process, on one loop. `run` does what is due and says when to come back."""
+    """The services of one process. `run` does what is due and says when to come back; without `programs` nothing is swept."""
 
-    def __init__(self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int]) -> None:
-        self.store, self.settings, self.now, self.clock_us = store, settings, now, clock_us
-        self._next_timer_us = 0
-        self._next_rescue = self._next_sweep = now()
+    def __init__(
+        self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int],
+        programs: Programs | None = None, observe: Observer | None = None, holder: str | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
+        self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings)]
+        if programs is not None:
+            self.services.append(Sweeper(store, settings, programs, self.observe))
+        if settings.retention_s is not None:
+            self.services.append(Pruner(store, settings, settings.retention_s))
+        self.health = {service.name: Health() for service in self.services}
+        self._next = {service.name: now() for service in self.services}
+        self._looked = now() - BETWEEN_LOOKS_S  # at the timers
 
-    def run(self) -> tuple[bool, float]:
-        """Whether anything was done, and in how many seconds there may be more."""
-        did = self._timers()
-        if self.now() >= self._next_rescue:
-            did = bool(self.store.rescue(self.settings.batch, self.settings.crash_limit)) or did
-            self._next_rescue = self.now() + self.settings.rescue_every_s
-        if self.now() >= self._next_sweep:
-            did = bool(self.store.sweep(self.settings.batch)) or did
-            self._next_sweep = self.now() + self.settings.sweep_every_s
-        return did, max(0.0, min((self._next_timer_us - self.clock_us()) / 1e6, self._next_rescue - self.now()))
+    def run(self, busy: bool = True) -> tuple[bool, float]:
+        """Whether anything was done, and in how many seconds there may be more. `busy`: somebody here may have set a timer since."""
+        if busy:
+            self._next["timers"] = min(self._next["timers"], self._looked + BETWEEN_LOOKS_S)
+        did = [self._pass(service) for service in self.services if self.now() >= self._next[service.name]]
+        return any(did), self.wait_s(*self._next)
 
-    def _timers(self) -> bool:
-        fired, due = self.store.fire_timers(self.settings.batch)
-        self._next_timer_us = due if due is not None else self.clock_us() + 3_600_000_000
-        return fired > 0
+    def wait_s(self, *names: str) -> float:
+        """Seconds until one of these services wants to look."""
+        return max(0.0, min(self._next[name] for name in names) - self.now())
+
+    def _pass(self, service: Service) -> bool:
+        now = self.now()
+        if service.name == "timers":
+            self._looked = now
+        try:
+            counts = service.run_once(now) if self._may(service) else {}
+            rest_s = service.rest_s(counts) if counts else service.every_s
+        except Exception as problem:  # whatever it is, the others go on
+            return self._failed(service, now, problem)
+        self.health[service.name] = Health(now)
+        self._next[service.name] = now + rest_s
+        return any(counts.values())
+
+    def _may(self, service: Service) -> bool:
+        return not service.leased or self.store.lease(service.name, self.holder, 2 * service.every_s)
+
+    def _failed(self, service: Service, now: float, problem: Exception) -> bool:
+        before = self.health[service.name]
+        self.health[service.name] = before.replace(failures=before.failures + 1, problem=str(problem))
+        self._next[service.name] = now + min(0.1 * 2 ** min(before.failures, 10), LONGEST_REST_S)
+        self.observe("service failed", service.name, str(problem))
+        return False
+
+
+def _say_nothing(what: str, id: str, detail: str) -> None: ...

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rhythm.engine.payload import dump_trusted
 from rhythm.errors import StoreError
 from rhythm.store.base import Store, TaskEnd
 from rhythm.worker.current import Current
@@ -37,4 +36,4 @@ class Transactional:
     def _work(self, attempt: Callable[[], Ended], connection: Any) -> TaskEnd | None:
         self.current.give_connection(connection)
         self.ended = attempt()
-        return self.end.replace(value=dump_trusted(self.ended.value)) if self.ended.error is None else None
+        return self.end.replace(value=self.ended.result) if self.ended.error is None else None

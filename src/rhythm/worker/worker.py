@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from rhythm.engine.payload import dump, dump_trusted, load
+from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
-from rhythm.errors import InvalidPayload, InvalidProgram, StoreError
+from rhythm.errors import InvalidProgram, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -40,18 +40,22 @@ from rhythm.vm import commands as c
 from rhythm.vm.interpreter import Suspended, Turn, advance
 from rhythm.vm.machine import Inputs, Outcome
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
+from rhythm.worker import told
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error
 from rhythm.worker.handlers import Task
+from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
-Observer = Callable[[str, str, str], None]  # what happened, execution id, detail
+Observer = Callable[[str, str, str], None]  # what happened, the execution's id (of a task: its workflow's), detail
+LAST = 2**62  # a child number beyond all others
 
 
 class WorkerSettings(Record):
     """How a worker behaves."""
 
     queues: tuple[str, ...] = ("default",)
+    one_queue: bool = False  # everything goes to the first of `queues`, whatever a workflow says: nobody else is there
     concurrency: int = 100  # handlers at once
     batch: int = 100  # rows claimed at once
     claim_ttl_s: float = 300.0
@@ -95,7 +99,7 @@ class Worker:
         settings: WorkerSettings,
         now: Callable[[], float],
         chance: random.Random,
-        observe: Observer = lambda what, id, detail: None,
+        observe: Observer | None = None,
     ) -> None:
         self.store, self.programs, self.tasks, self.name, self.settings = store, programs, tasks, name, settings
         self.now, self.chance, self.observe = now, chance, observe
@@ -106,7 +110,10 @@ class Worker:
         self.draining = False
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
-        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of)
+        self.sizes = Sizes()
+        self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
+        only_queue = settings.queues[0] if settings.one_queue else None
+        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, only_queue)
         self._extended_at = now()
 
     def step(self, wait_s: float = 0.0) -> bool:
@@ -122,7 +129,7 @@ class Worker:
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
-            self.observe("unknown", "", str(problem))
+            self._say("unknown", "", str(problem))
             self.unsure = True
             return True
 
@@ -188,15 +195,14 @@ class Worker:
             self._lost(id)
         for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
             if task.cancel_requested:
-                self.bodies.stop(task.id)
-                self._end_queued(task.id, TaskEnd(task.id, self.claims[task.id].fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
+                self._cancel_queued(task.id)
         for id, held in self.held.items():
             held.deadline = deadline
             if kept[id] != held.wakes:
                 held.stale, held.wakes = True, kept[id]
 
     def _lost(self, id: str) -> None:
-        self.observe("lost", id, "the claim has passed to another worker")
+        self._say("lost", id, "the claim has passed to another worker")
         self._forget(id)
 
     def _lose_older(self, id: str) -> None:
@@ -209,9 +215,9 @@ class Worker:
     def _forget(self, id: str) -> None:
         held = self.held.pop(id, None)
         for n in held.running if held else ():
-            self.bodies.stop(child_id(id, n))
+            self._stop(child_id(id, n))
         if self.claims.pop(id, None):
-            self.bodies.stop(id)
+            self._stop(id)
 
     # loading
 
@@ -246,7 +252,7 @@ class Worker:
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
-            self.observe("broken", held.id, str(problem))
+            self._say("broken", held.id, str(problem))
         if not held.running:
             held.owned = load_owned(row.owned)
         return True
@@ -264,6 +270,7 @@ class Worker:
                 turn = self._decide(held)
                 if turn is not None:
                     turns[held.id] = turn
+                    self.sizes.turn(held.loaded.name if held.loaded else "", turn)
                 elif held.inputs is not None and not held.running:
                     parks.append(held)
         ends, self.ends = self.ends, []
@@ -314,7 +321,7 @@ class Worker:
 
     def _rest(self, tries: int, problem: StoreError) -> None:
         """The database does not answer: less and less often is it asked again."""
-        self.observe("unknown", "", str(problem))
+        self._say("unknown", "", str(problem))
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
     def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
@@ -334,11 +341,9 @@ class Worker:
             return self._promotion(held)
         if held.program is None:
             return self._failure(held, "InvalidProgram", f"version {loaded.version[:12]} of `{loaded.name}` cannot be run by this worker")
-        if loaded.timed_out:
-            return self._failure(held, "Timeout", f"`{loaded.name}` took longer than it may")
-        if loaded.paused and not loaded.cancel_requested and not held.ended:
+        if loaded.paused and not loaded.ending and not held.ended:
             return self._pause(held)
-        cancelled_now = loaded.cancel_requested and not held.snapshot.cancelled  # what its `finally` awaits is run like any other task
+        cancelled_now = loaded.ending and not held.snapshot.cancelled  # what its `finally` awaits is run like any other task
         if held.owned and not held.running and not held.ended and not cancelled_now:
             return self._take_over(held)
         return self._turn(held, loaded, held.program)
@@ -347,14 +352,17 @@ class Worker:
         done, retries = self._ended_rows(held, loaded)
         inputs = self._inputs_now(held, loaded, done)
         turn = advance(program, held.snapshot, inputs)
-        self._tell(held.id, turn)
+        if self.observe:
+            self._tell(held, loaded, inputs, turn)
         if isinstance(turn, Suspended) and turn.snapshot is held.snapshot:
             return self._unchanged(held, loaded, done, retries)
         left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
+        self.sizes.snapshot(loaded.name, held.id, step.size)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        commit = step.commit.replace(starts=(*step.commit.starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        starts = [new.replace(attempt=1) if new.child_no in running else new for new in step.commit.starts]  # what runs has begun
+        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
@@ -389,12 +397,13 @@ class Worker:
         retries: list[NewExecution] = []
         for command, ended, attempt, took_s in held.ended:
             again_s = self._retry_s(command.name, command.options, attempt, ended)
+            self._tell_attempt(child_id(loaded.id, command.n), command.name, command.inputs, ended, again_s, took_s)
             if again_s is not None and not loaded.cancel_requested:
                 retries.append(
                     self.planner.task_row(loaded, command, attempt if ended.delay_s is None else attempt - 1, max(again_s, 1e-6))
                 )
             else:
-                status, value = _end(command.name, ended)
+                status, value = _end(ended)
                 queue = self.planner.queue(loaded, command)
                 row = Done(command.n, command.name, queue, dump_trusted(command.inputs), status, value, attempt, int(took_s * 1e6))
                 done.append(row if status == COMPLETED else row.replace(options=dump_options(command)))
@@ -459,7 +468,12 @@ class Worker:
         self._adopt_promoted(held, turn, answer)
         if answer.outcome == "lost":
             return self._lost(held.id)
+        if turn is not None:
+            self._tell_end(turn)
+            self._cancel_here(turn)
         if answer.outcome in ("parked", "finished"):
+            if self.observe and answer.outcome == "parked":
+                self._tell_wait(held.id, (planned[0] if planned else held.snapshot).awaiting)
             return self._forget(held.id)
         again = False
         if turn is not None and planned is not None and held.loaded is not None:
@@ -469,7 +483,7 @@ class Worker:
             held.owned, held.crashes = dict(owned), 0
             for n in [n for n in held.running if n not in held.owned]:
                 held.running.discard(n)
-                self.bodies.stop(child_id(held.id, n))
+                self._stop(child_id(held.id, n))
             held.loaded = held.loaded.replace(seq=held.loaded.seq + 1)
         if answer.outcome == "woken" or answer.wakes != held.wakes or again:
             held.wakes, held.stale = max(answer.wakes, held.wakes), True
@@ -533,17 +547,22 @@ class Worker:
         """No handler of this name here: others may have it, so it is put back; after a while it fails."""
         if task.age_us < self.settings.missing_task_grace_s * 1e6:
             return TaskEnd(claim.id, claim.fence, FAILED, "null", self.settings.missing_task_retry_s, counts=False, worker=self.name)
-        error = task_error(task.name, "no worker has a handler of this name")
+        why = self.why_missing(task.name)
+        error = task_error(task.name, why)
+        if self.observe:
+            self._say("failure", _owner(task.id), f"{told.called(task.name, load(task.inputs))}: {why}")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
     def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, claim: Claim | None = None) -> None:
         body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
-        body.current.told = lambda progress: self.observe("progress", id, str(progress))
+        if self.observe:
+            body.current.told = lambda progress: self._say("progress", _owner(id), told.brief(progress))
         if claim and body.task.transactional:
             body.current.within = Transactional(self.store, body.current, TaskEnd(id, claim.fence, COMPLETED, "null", worker=self.name))
-        self.observe("task", id, name)
         if problem := body.task.problem_with(inputs) or self._problem_with_store(body.task):
             return self._took_end(body, Ended(error=task_error(name, problem)))
+        if self.observe:
+            self._say("task", _owner(id), told.called(name, inputs) + (f" attempt {attempt}" if attempt > 1 else ""))
         return self.bodies.start(body)
 
     def _problem_with_store(self, task: Task[..., Any]) -> str:
@@ -561,10 +580,12 @@ class Worker:
             claim = self.claims[body.id]
             if ended.kept:
                 del self.claims[body.id]
-                return
+                return self._tell_attempt(body.id, body.task.name, body.inputs, ended, None, took_s)
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
-            status, value = _end(body.task.name, ended)
+            self._tell_attempt(body.id, body.task.name, body.inputs, ended, again_s, took_s)
+            status, value = _end(ended)
             end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
+            self.sizes.end(body.task.name, end)
             self._end_queued(body.id, end)
 
     def _end_queued(self, id: str, end: TaskEnd) -> None:
@@ -580,19 +601,68 @@ class Worker:
             return None
         return backoff_of(dict(options), task.backoff_s).delay_s(attempt, self.chance.random())
 
-    def _tell(self, id: str, turn: Turn) -> None:
+    # cancelling what runs here
+
+    def _cancel_here(self, turn: TurnCommit) -> None:
+        """What a turn asks to end, and this worker has, need not wait for the next beat to hear of it."""
+        failed = turn.end == "finish" and turn.status != COMPLETED
+        ranges = ((0, LAST),) if failed else turn.cancels
+        for id in [*self.claims, *self.held] if ranges else ():
+            owner, _, n = id.rpartition(".")
+            if owner == turn.id and any(first <= int(n) <= last for first, last in ranges):
+                if id in self.held:
+                    self.held[id].stale = True
+                else:
+                    self._cancel_queued(id)
+
+    def _cancel_queued(self, id: str) -> None:
+        fence = self.claims[id].fence
+        self._stop(id)
+        self._end_queued(id, TaskEnd(id, fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
+
+    def _stop(self, id: str) -> None:
+        """Gives an attempt up that is running here."""
+        if self.observe and (body := self.bodies.running.get(id)):
+            self._say("stopped", _owner(id), told.called(body.task.name, body.inputs))
+        self.bodies.stop(id)
+
+    # telling whoever listens
+
+    def _say(self, what: str, id: str, detail: str) -> None:
+        if self.observe:
+            self.observe(what, id, detail)
+
+    def _tell(self, held: Held, loaded: Loaded, inputs: Inputs, turn: Turn) -> None:
+        if loaded.seq == 0:
+            self._say("start", held.id, f"branch of {loaded.name}" if held.snapshot.statement_index else loaded.name)
         for command in turn.commands:
-            if isinstance(command, c.Log):
-                self.observe("log", id, command.message)
-            elif isinstance(command, c.Progress):
-                self.observe("progress", id, f"{command.fraction:.0%} {command.message}".rstrip())
+            if isinstance(command, c.TakeSignal):
+                taken = next(signal for signal in inputs.signals if signal.id == command.id)
+                self._say("signal", held.id, f"{taken.name} = {told.brief(taken.payload)}")
+            elif said := told.of_command(command):
+                self._say(said[0], held.id, said[1])
+
+    def _tell_wait(self, id: str, plan: Mapping[str, Any] | None) -> None:
+        """Only one who sleeps has not found the signal in its mailbox."""
+        if plan and plan["op"] == "signal":
+            self._say("wait", id, f"signal {plan['name']}")
+
+    def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
+        if self.observe:
+            what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
+            self._say(what, _owner(id), detail)
+
+    def _tell_end(self, turn: TurnCommit) -> None:
+        if self.observe and turn.end == "finish":
+            what = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(turn.status, "failed")
+            self._say(what, turn.id, load(turn.value)["message"] if what == "failed" else "")
 
 
-def _end(name: str, ended: Ended) -> tuple[int, str]:
-    """Status and value of an attempt that was the last; a result that cannot be stored is a failure, never a loop."""
-    if ended.error is not None:
-        return FAILED, dump_trusted(ended.error)
-    try:
-        return COMPLETED, dump(ended.value, f"the result of task `{name}`")
-    except InvalidPayload as problem:
-        return FAILED, dump_trusted(task_error(name, str(problem), "InvalidResult"))
+def _owner(id: str) -> str:
+    """The workflow that a task belongs to."""
+    return id.rpartition(".")[0]
+
+
+def _end(ended: Ended) -> tuple[int, str]:
+    """Status and value of an attempt that was the last."""
+    return (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))

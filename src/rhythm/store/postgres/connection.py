@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,12 +12,20 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError
 from rhythm.store.sqlfile import statements
 
-SQL = {name: text.encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
+# Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
+SQL = {name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
 TRIES = 20  # of a transaction that met another one
+
+# Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
+# they were last analysed, must not talk the planner out of it.
+PINNED = {
+    "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+}  # fmt: skip
 
 Clock = Callable[[], int]
 Row = Any  # a tuple, as wide as its statement says
@@ -93,6 +102,10 @@ class Connection:
     def now(self) -> int:
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
+    def unpinned(self) -> None:
+        """For the rest of the transaction the planner is free: what goes through whole tables is no hot statement."""
+        self._set_all(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True)
+
     # the connection itself
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
@@ -105,6 +118,8 @@ class Connection:
                 except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
                     self._forget()
                     raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+                except errors.InsufficientPrivilege as problem:
+                    raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
 
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
@@ -123,9 +138,21 @@ class Connection:
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
-            self._open = psycopg.connect(self.url, autocommit=True)
-            self.set("search_path", sql.Identifier(self.schema).as_string(self._open))
+            self._open = self._connect()
+            for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
+                self._open.adapters.register_dumper(int, dumper)
+            self._set_all({"search_path": sql.Identifier(self.schema).as_string(self._open), **PINNED})
         return self._open
+
+    def _set_all(self, settings: Mapping[str, str], local: bool = False) -> None:
+        calls = [sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in settings.items()]
+        self.query(sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)))
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(self.url, autocommit=True)
+        except psycopg.ProgrammingError as problem:
+            raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
 
     def _forget(self) -> None:
         """Whatever the server still does with it, nothing is sent on this connection again."""

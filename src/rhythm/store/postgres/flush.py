@@ -20,6 +20,8 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.blobs import inline, is_large
+from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
 
 
@@ -36,8 +38,8 @@ class Known(Record):
 
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    others = (turn.starts, turn.timers, turn.consumed, turn.cancels, turn.releases, turn.signals)
-    return turn.end == "own" and turn.attributes is None and not any(others)
+    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events)
+    return turn.end == "own" and turn.attributes is None and not any(others) and not is_large(turn.snapshot)
 
 
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
@@ -56,10 +58,16 @@ class Flush:
 
     def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
         self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
+        self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        self.now = self.db.now()
-        ids = [*(turn.id for turn in turns), *(end.id for end in ends)]
-        self.known = {row[0]: Known(*row) for row in self.db.all("executions_of", ids=ids)}
+        known = self.db.all("executions_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
+        self.known = {row[0]: Known(*row[:-1]) for row in known}
+        self.now = known[0][-1] if known else 0
+
+    def _waited(self) -> set[str]:
+        """The types of events for which waits begin: those that are new, and those that were held back."""
+        released = [fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases]
+        return {wait.type for turn in self.turns for wait in turn.waits} | {row[0] for row in self.db.batch("held_types", released)}
 
     def _related(self) -> list[str]:
         """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
@@ -67,13 +75,16 @@ class Flush:
         ranges = [*(Range(turn.id, *numbers) for turn in self.turns for numbers in turn.cancels), *map(Range, finishing)]
         columns = {name: [getattr(numbers, name) for numbers in ranges] for name in ("id", "first", "last")}
         ending = [*finishing, *(end.id for end in self.ends)]
-        receivers = [signal.execution_id for turn in self.turns for signal in turn.signals]
+        receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
+        if not (ranges or ending or receivers):
+            return []
         return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
         accepted = self._end_tasks()
         won = self._advance()
         self._write_children(won)
+        self.exchange.publish([event for turn in won for event in turn.events], self.now)
         promoted = self._promote(won)
         self._consume(won)
         self._deliver([signal for turn in won for signal in turn.signals])
@@ -122,10 +133,15 @@ class Flush:
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
         held = [turn for turn in self.turns if self._holds(turn) and self.known[turn.id].status < TERMINAL]
-        names = ("id", "seq", "fence", "statement", "snapshot", "owned", "awaiting")
-        rows = [{name: getattr(turn, name) for name in names} for turn in sorted(held, key=lambda turn: turn.id)]
-        won = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
-        return [turn for turn in held if turn.id in won]
+        names = ("id", "seq", "fence", "statement", "owned", "awaiting")
+        rows = [
+            {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
+            for turn in sorted(held, key=lambda turn: turn.id)
+        ]
+        accepted = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
+        won = [turn for turn in held if turn.id in accepted]
+        self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
+        return won
 
     def _write_children(self, won: Sequence[TurnCommit]) -> None:
         done = [
@@ -136,8 +152,19 @@ class Flush:
         self.db.batch("insert_done", done, now=self.now)
         self.rows.start([new for turn in won for new in turn.starts if new.child_no not in turn.promoted], self.now)
         self._set_timers(won)
+        self._set_waits(won)
         self.rows.flag([Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now)
-        self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
+        opened = [(turn.id, wait.n) for turn in won for wait in turn.waits if not wait.held]
+        opened += self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
+        self.exchange.look(opened, self.now)
+
+    def _set_waits(self, won: Sequence[TurnCommit]) -> None:
+        waits = [
+            dict(id=turn.id, n=wait.n, type=wait.type, wanted=wait.wanted, held=wait.held,
+                 timeout_us=None if wait.timeout_s is None else int(wait.timeout_s * US))
+            for turn in won for wait in turn.waits
+        ]  # fmt: skip
+        self.db.batch("insert_waits", waits, now=self.now)
 
     def _set_timers(self, won: Sequence[TurnCommit]) -> None:
         timers = [
@@ -170,7 +197,7 @@ class Flush:
     def _deliver(self, signals: Sequence[NewSignal]) -> None:
         """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
         if signals:
-            self.rows.call([signal.execution_id for signal in signals], self.now)
+            self.rows.call([signal.execution_id for signal in signals])
             self.db.batch("insert_signals", [fields(signal) for signal in signals], now=self.now)
 
     def _to(self, turn: TurnCommit) -> int:

@@ -1,4 +1,6 @@
 -- Batches come as arrays, one for each column. What is decided under a lock is read in a later statement than the one that took it.
+-- A guard is never worded like the condition of a partial index (`status < 5`, not `finished_at IS NULL`): the planner would go through
+-- all of that index instead of the few keys it is given.
 
 -- name: now
 SELECT now_us()
@@ -30,13 +32,15 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, %(now)s, %(now)s + x.timeout_us
-FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
+  x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, t.now + x.timeout_us
+FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
+  unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
-  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[])
+  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
+  %(later_us)s::bigint[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, ord) ORDER BY x.ord
-ON CONFLICT DO NOTHING RETURNING id
+  held, key, options, attributes, inputs, timeout_us, later_us, ord) ORDER BY x.ord
+ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
 SELECT DISTINCT ON (x.ord) x.ord - 1, e.id, e.name
@@ -78,7 +82,7 @@ SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at FROM
 -- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
 SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
 UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-  JOIN executions c ON c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL WHERE c.type = 0
+  JOIN executions c ON c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL WHERE c.type < 1
 UNION SELECT unnest(%(receivers)s::text[])
 
 -- name: wake
@@ -88,28 +92,52 @@ SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::te
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
 
 -- name: claim
--- The array is made once, so SKIP LOCKED gives no more rows than the limit; a join might run it again.
+-- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
+-- run it again and claim more.
 WITH won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = now_us() + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
-  WHERE id = ANY(ARRAY(SELECT id FROM ready WHERE queue = %(queue)s AND state = 0
-                       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+  WHERE id = ANY(ARRAY(
+    SELECT r.id FROM unnest(%(queues)s::text[]) AS q(queue) CROSS JOIN LATERAL (
+      SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
+      ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
+    LIMIT %(limit)s))
   RETURNING id, kind, queue, fence, wakes, attempt, crashes, priority, order_key)
-SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY priority DESC, order_key, id
+SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
-UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence)
-WHERE r.id = x.id AND r.fence = x.fence RETURNING r.id, r.wakes
+-- Here and below: locked in the one order, in the same statement. What decides lies in the locked rows themselves, and is read anew with the lock.
+WITH locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r)
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
 
 -- name: release
+WITH locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r)
 UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int
-FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE r.id = x.id AND r.fence = x.fence
+FROM locked WHERE r.id = locked.id
+
+-- name: park
+WITH locked AS (
+  SELECT r.id, r.wakes, x.wakes AS seen FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(wakes)s::bigint[]) AS x(id, fence, wakes)
+  JOIN ready r ON r.id = x.id AND r.fence = x.fence ORDER BY r.id FOR UPDATE OF r),
+parked AS (DELETE FROM ready r USING locked WHERE r.id = locked.id AND locked.wakes = locked.seen)
+SELECT id, wakes, wakes = seen FROM locked
+
+-- name: drop
+WITH locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r)
+DELETE FROM ready r USING locked WHERE r.id = locked.id
 
 -- name: held_by
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.claimed_by, e.parent_id, coalesce(e.max_attempts, 0) FROM ready r LEFT JOIN executions e ON e.id = r.id
-WHERE r.state = 1 AND (r.claim_expires_at < %(now)s OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.id LIMIT %(limit)s
+-- In the order of the index of what is claimed: another one would lead through the whole table.
+SELECT r.id, r.fence, e.parent_id, e.max_attempts, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
+WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.claimed_by LIMIT %(limit)s
 
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -126,8 +154,10 @@ UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: load
+-- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -142,14 +172,18 @@ WHERE EXISTS (SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no
   AND NOT (x.fails AND EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7)))
 
--- name: ended_children
+-- name: ended
 SELECT parent_id, child_no, status, coalesce(result, error, 'null'), finished_at, type, name
 FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
-
--- name: ended_timers
-SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+UNION ALL
+SELECT w.execution_id, w.n, w.status,
+  CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || to_json(e.id)::text || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+  w.ended_at, 2, w.type
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
+LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
 
 -- name: mail
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
@@ -163,8 +197,10 @@ WITH won AS (
   FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(status)s::smallint[], %(worker)s::text[], %(cause)s::text[],
     %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
     AS x(id, seq, fence, status, worker, cause, statement, snapshot, owned, awaiting)
-  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence
-  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement),
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence AND EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id AND e.status < 5)
+  RETURNING x.id, x.seq, x.fence, x.status, x.worker, x.cause, x.statement, x.snapshot),
+replaced AS (
+  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL))),
 begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
   FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
@@ -185,12 +221,19 @@ told AS (
 SELECT won.id, r.wakes FROM won LEFT JOIN ready r ON r.id = won.id AND r.fence = won.fence
 
 -- name: advance_contexts
--- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
-UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned), awaiting = x.awaiting,
-  snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
-FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
-  %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
-WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id
+-- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence. A new snapshot ends the blob of the last.
+WITH won AS (
+  UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = coalesce(x.owned, c.owned),
+    awaiting = x.awaiting, snapshot = coalesce(x.snapshot, c.snapshot), updated_at = %(now)s
+  FROM unnest(%(id)s::text[], %(seq)s::bigint[], %(fence)s::bigint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[],
+    %(awaiting)s::text[]) AS x(id, seq, fence, statement, snapshot, owned, awaiting)
+  WHERE c.execution_id = x.id AND c.seq = x.seq AND c.fence <= x.fence RETURNING x.id, x.snapshot),
+replaced AS (
+  DELETE FROM blobs WHERE execution_id = ANY(ARRAY(SELECT won.id FROM won WHERE won.snapshot IS NOT NULL)))
+SELECT won.id FROM won
+
+-- name: insert_blobs
+INSERT INTO blobs (execution_id, data) SELECT x.id, x.data FROM unnest(%(id)s::text[], %(data)s::bytea[]) AS x(id, data)
 
 -- name: wakes_of
 SELECT id, fence, wakes FROM ready WHERE id = ANY(%(ids)s::text[])
@@ -219,7 +262,7 @@ FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worke
 WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL OR x.attributes IS NOT NULL)
 
 -- name: executions_of
-SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id FROM executions WHERE id = ANY(%(ids)s::text[])
+SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: finish
 -- The only statement that sets a terminal status of what had a row before.
@@ -245,6 +288,69 @@ INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
 SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(held)s::bool[])
   AS x(id, n, delay_us, until_at, held)
+
+-- name: lock_types
+-- Before all other locks, in one order.
+INSERT INTO event_types (type, n) SELECT x.type, x.count FROM unnest(%(type)s::text[], %(count)s::bigint[]) AS x(type, count) ORDER BY x.type
+ON CONFLICT (type) DO UPDATE SET n = event_types.n + excluded.n RETURNING type, n
+
+-- name: held_types
+SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
+
+-- name: insert_waits
+INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
+SELECT x.id, x.n, x.type, x.wanted, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(timeout_us)s::bigint[], %(held)s::bool[])
+  AS x(id, n, type, wanted, timeout_us, held) JOIN executions e ON e.id = x.id
+
+-- name: cancel_waits
+UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
+
+-- name: release_waits
+UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
+
+-- name: delete_waits
+DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: insert_events
+INSERT INTO events (id, type, n, data, published_at)
+SELECT x.id, x.type, x.n, x.data, x.published_at
+FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[]) AS x(id, type, n, data, published_at)
+ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at
+
+-- name: open_waits
+SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ANY(%(types)s::text[]) AND ended_at IS NULL AND NOT held
+
+-- name: waits_of
+SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
+
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
+
+-- name: taken_events
+SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
+
+-- name: events_after
+SELECT e.id, e.type, e.n, e.data, e.published_at FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
+CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
+
+-- name: end_waits
+UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(event_id)s::text[]) AS x(id, n, event_id)
+WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.n
+
+-- name: due_waits
+SELECT execution_id, n FROM event_waits
+WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
+
+-- name: delete_events
+DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
+  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
@@ -272,7 +378,7 @@ RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 
 -- name: consume_signals
 UPDATE workflow_signals s SET consumed_seq = x.seq FROM unnest(%(signal)s::text[], %(id)s::text[], %(seq)s::bigint[]) AS x(signal, id, seq)
-WHERE s.id = x.signal AND s.execution_id = x.id AND s.consumed_seq IS NULL RETURNING s.id
+WHERE s.id = x.signal AND s.execution_id = x.id AND coalesce(s.consumed_seq, 0) = 0 RETURNING s.id
 
 -- name: insert_history
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
@@ -294,8 +400,9 @@ FROM unnest(%(id)s::text[], %(attempt)s::int[], %(worker)s::text[]) AS x(id, att
 -- name: witness
 SELECT fence FROM history WHERE execution_id = %(id)s AND seq = %(seq)s
 
--- name: unconsumed
-SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL
+-- name: mailbox
+SELECT (SELECT status FROM executions WHERE id = %(id)s), EXISTS (SELECT 1 FROM workflow_signals WHERE id = %(signal)s),
+  (SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL)
 
 -- name: insert_signals
 -- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late.
@@ -307,7 +414,7 @@ JOIN executions e ON e.id = x.execution_id AND e.status < 5
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: receivers
-SELECT id, held FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
+SELECT id, held, now_us() FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: lock_held
 -- What is held back has no ready row to lock; its release would change this one.
@@ -320,10 +427,10 @@ UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
 
 -- name: free_due
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 AND due_at <= %(now)s RETURNING id
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING id
 
 -- name: set_pause
-UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN %(now)s::bigint END, paused_reason = %(reason)s, paused_by = %(by)s
+UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s
 WHERE id = %(id)s AND status < 5 RETURNING id
 
 -- name: lock_execution
@@ -336,12 +443,13 @@ SELECT id FROM executions WHERE retry_of = %(id)s AND finished_at IS NULL LIMIT 
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement, c.snapshot, c.owned, c.awaiting
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fired_at, cancelled_at, fire_at IS NULL FROM timer_tasks
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
 WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/')
 
 -- name: family_signals
@@ -350,30 +458,31 @@ WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id <
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at)
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at
+  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at, x.fence, x.worker
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
   %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
   %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
-  %(cancel_requested_at)s::bigint[])
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[])
   AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
-  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at)
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker)
 
 -- name: insert_stored_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
-SELECT x.id, 0, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
-FROM unnest(%(id)s::text[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
-  AS x(id, statement, snapshot, owned, awaiting)
+SELECT x.id, (x.status > 0)::int, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
+  AS x(id, status, statement, snapshot, owned, awaiting)
 
 -- name: insert_stored_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN NOT x.held THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) END,
+SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END,
   x.fired_at, x.cancelled_at
-FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fired_at)s::bigint[],
-  %(cancelled_at)s::bigint[], %(held)s::bool[]) AS x(id, n, delay_us, until_at, fired_at, cancelled_at, held)
+FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fire_at)s::bigint[],
+  %(fired_at)s::bigint[], %(cancelled_at)s::bigint[], %(anew)s::bool[]) AS x(id, n, delay_us, until_at, fire_at, fired_at, cancelled_at, anew)
 
 -- name: insert_stored_signals
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
@@ -398,17 +507,50 @@ WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL AN
 UPDATE executions SET timed_out_at = %(now)s, held = false WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: next_due
-SELECT min(at) FROM (
+SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 
--- name: cancelled_unheld
-SELECT e.id, e.type, e.parent_id FROM executions e LEFT JOIN ready r ON r.id = e.id
-WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) ORDER BY e.id LIMIT %(limit)s
+-- name: cancelled_tasks
+SELECT e.id, e.parent_id, now_us() FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
+ORDER BY e.cancel_requested_at LIMIT %(limit)s
+
+-- name: lease
+INSERT INTO leases (name, holder, fence, expires_at) VALUES (%(name)s, %(holder)s, 1, now_us() + %(ttl_us)s)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = leases.fence + (leases.holder <> excluded.holder)::int, expires_at = excluded.expires_at
+WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING fence
+
+-- name: parked
+SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
+ORDER BY e.id LIMIT %(limit)s
+
+-- name: without_rows
+SELECT x.id, x.n FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
+
+-- name: wake_parked
+INSERT INTO ready (id, kind, queue, priority, order_key, state) SELECT x.id, 0, 'system', 0, now_us(), 0 FROM unnest(%(ids)s::text[]) AS x(id)
+JOIN executions e ON e.id = x.id AND e.status < 5 AND e.paused_at IS NULL ORDER BY x.id
+ON CONFLICT (id) DO NOTHING RETURNING id
+
+-- name: seqs_of
+SELECT execution_id, seq FROM workflow_execution_context WHERE execution_id = ANY(%(ids)s::text[])
+
+-- name: insert_fired
+INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) SELECT x.id, x.n, now_us(), now_us() FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+ON CONFLICT DO NOTHING
 
 -- name: old_roots
-SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < %(before)s LIMIT %(limit)s
+-- Not while anything below goes on, nor while an execution lives that was made from it.
+SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT NULL AND e.finished_at < now_us() - %(age_us)s
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.status < 5)
+  AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.status < 5)
+ORDER BY e.finished_at LIMIT %(limit)s
 
 -- name: prune_ready
 DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
@@ -432,9 +574,17 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 DELETE FROM workflow_signals t USING unnest(%(ids)s::text[]) AS x(id)
 WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
 
+-- name: prune_blobs
+DELETE FROM blobs t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_waits
+DELETE FROM event_waits t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,

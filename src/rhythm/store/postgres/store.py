@@ -5,8 +5,8 @@ One connection for each store, used by one thread at a time; a schema of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import psycopg
@@ -14,10 +14,12 @@ from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from rhythm.ids import child_id
+from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
+    PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -29,12 +31,17 @@ from rhythm.store.base import (
     Definition,
     Execution,
     Family,
+    Finding,
+    Health,
     Loaded,
     LoadedTask,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
+    Queue,
     Started,
     StoredExecution,
     StoredSignal,
@@ -43,17 +50,32 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )
+from rhythm.store.blobs import inline
+from rhythm.store.doctor import RULES, Judge, bounded_text, examine
 from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
+from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
-from rhythm.store.sqlfile import migrations
+from rhythm.store.sqlfile import migrations, statements
 
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals")
+PACKAGE = "rhythm.store.postgres"
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Method = Callable[Concatenate["PostgresStore", P], T]
+
+
+class Expired(Record):
+    """A claim that nobody has prolonged. `ended`: what it holds has ended, or is gone."""
+
+    id: str
+    fence: int
+    parent_id: str | None
+    max_attempts: int
+    ended: bool
+    now: int
 
 
 def transaction(method: Method[P, T]) -> Method[P, T]:
@@ -80,6 +102,7 @@ class PostgresStore(base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True
+    package = PACKAGE
 
     def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
         self.db = Connection(url, schema, clock)
@@ -90,10 +113,14 @@ class PostgresStore(base.Store):
         self.db.close()
         self.spare.close()
 
+    @alone
+    def _all(self, name: str, /, **values: Any) -> list[Row]:
+        return self.db.all(name, **values)
+
     # schema
 
     def migrations(self) -> list[Migration]:
-        found = migrations("rhythm.store.postgres")
+        found = migrations(PACKAGE)
         return [Migration(number, name, _script(self.db.schema, number, name, text)) for number, name, text in found]
 
     def pending(self) -> list[Migration]:
@@ -152,7 +179,7 @@ class PostgresStore(base.Store):
     def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
         if on_conflict == "replace":
             self._let_go_of_keys(executions)
-        created = self.rows.start(executions, self.db.now())
+        created = self.rows.start(executions, None)
         if len(created) == len(executions):
             return [Started(new.id, created=True) for new in executions]
         started = self._found(executions, created)
@@ -189,43 +216,41 @@ class PostgresStore(base.Store):
 
     # claims
 
-    @transaction
+    @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        claims: list[Claim] = []
-        for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
-            if (left := limit - len(claims)) > 0:
-                claims += [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queue=queue, limit=left)]
-        return claims
+        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        return [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit)]
 
-    @transaction
+    @alone
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
-        self.rows.lock(claims)
         return dict(self.db.batch("extend", _claims(claims), ttl_us=int(ttl_s * US)))
 
-    @transaction
+    @alone
     def release(self, claims: Mapping[str, int]) -> None:
-        self.rows.lock(claims)
         self.db.batch("release", _claims(claims))
 
     @alone
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    @transaction
     def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        now = self.db.now()
-        found = {row[0]: row for row in self.db.all("expired", now=now, dead=list(dead_workers), limit=limit)}
-        if not found:
-            return []
-        locked = self.rows.lock([*found, *(row[4] for row in found.values())])
-        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id][2], now, dead_workers)]
-        self._rescue_tasks([row for row in lost if row.kind == TASK], {id: row[5] for id, row in found.items()}, crash_limit, now)
-        self._rescue_workflows({row.id: row for row in lost if row.kind == WORKFLOW}, crash_limit, now)
+        expired = self._all("expired", dead=list(dead_workers), limit=limit)
+        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_workers) if expired else []
+
+    @transaction
+    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_workers: Sequence[str]) -> list[str]:
+        now, found = expired[0].now, {row.id: row for row in expired}
+        locked = self.rows.lock([*found, *(row.parent_id for row in expired)])
+        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id].fence, now, dead_workers)]
+        self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
+        live = [row for row in lost if not found[row.id].ended]
+        self._rescue_tasks([row for row in live if row.kind == TASK], {row.id: row.max_attempts for row in expired}, crash_limit, now)
+        self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
 
     def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
         """They are free again; a task that has used up its attempts by killing its workers fails."""
-        given_up = {row.id: row for row in lost if max_attempts[row.id] and row.attempt >= max(max_attempts[row.id], crash_limit)}
+        given_up = {row.id: row for row in lost if row.attempt >= max(max_attempts[row.id], crash_limit)}
         self.db.do("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up])
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
@@ -239,7 +264,7 @@ class PostgresStore(base.Store):
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
         crashes = dict(self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]))
         looping = [id for id, times in crashes.items() if times >= crash_limit]
-        self.db.do("delete_ready", ids=[*looping, *(id for id in lost if id not in raised)])
+        self.db.do("delete_ready", ids=looping)
         if looping:
             self._stop_loops(looping, raised, lost, crashes, now)
 
@@ -277,11 +302,9 @@ class PostgresStore(base.Store):
             found[id].append(ChildOutcome(*row))
         return found
 
-    def _ended(self, needed: Sequence[Needed]) -> Iterator[Row]:
+    def _ended(self, needed: Sequence[Needed]) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
-        if numbers:
-            yield from self.db.all("ended_children", ids=[child_id(id, n) for id, n in numbers])
-            yield from self.db.batch("ended_timers", [dict(id=id, n=n) for id, n in numbers])
+        return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
     @alone
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
@@ -321,17 +344,14 @@ class PostgresStore(base.Store):
         _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
         return "kept" if end.id in accepted else "lost"
 
-    @transaction
+    @alone
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
-        self.rows.lock(claim.id for claim in claims)
-        parked = {row[0] for row in self.db.batch("delete_parked", [fields(claim) for claim in claims])}
-        wakes = {(id, fence): wakes for id, fence, wakes in self.db.all("wakes_of", ids=[claim.id for claim in claims])}
-        return [_parked(claim, claim.id in parked, wakes.get((claim.id, claim.fence))) for claim in claims]
+        found = {row[0]: row[1:] for row in self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])}
+        return [_parked(claim.id, *found.get(claim.id, (None, False))) for claim in claims]
 
-    @transaction
+    @alone
     def drop(self, claims: Mapping[str, int]) -> None:
-        self.rows.lock(claims)
-        self.db.batch("delete_held", _claims(claims))
+        self.db.batch("drop", _claims(claims))
 
     @alone
     def witness(self, id: str, seq: int) -> int | None:
@@ -343,16 +363,26 @@ class PostgresStore(base.Store):
     @transaction
     def signal(self, signal: NewSignal, limit: int) -> str:
         """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
-        now, id = self.db.now(), signal.execution_id
-        self.rows.call([id], now)
-        known = self.db.all("executions_of", ids=[id])
-        if not known or known[0][2] >= TERMINAL:
-            raise UndoneError("late" if known else "missing")
-        if self.db.all("unconsumed", id=id)[0][0] >= limit:
+        id = signal.execution_id
+        now = self.rows.call([id])
+        status, known, waiting = self.db.all("mailbox", id=id, signal=signal.id)[0]
+        if known:
+            raise UndoneError("duplicate")
+        if status is None or status >= TERMINAL:
+            raise UndoneError("missing" if status is None else "late")
+        if waiting >= limit:
             raise UndoneError("full")
         if not self.db.batch("insert_signals", [fields(signal)], now=now):
             raise UndoneError("duplicate")
         return "sent"
+
+    @transaction
+    def publish(self, event: NewEvent) -> str:
+        exchange = Exchange(self.rows, [event])
+        self.rows.lock(exchange.waiting())
+        if not exchange.publish([event], self.db.now()):
+            raise UndoneError("duplicate")
+        return "published"
 
     @transaction
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
@@ -360,10 +390,12 @@ class PostgresStore(base.Store):
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
-        tasks = [(id, parent) for id, type, _, _, parent, _ in known if type == TASK]
+        if not known:
+            return {}
+        tasks = [(row[0], row[4]) for row in known if row[1] == TASK]
         workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
         self.rows.lock([*workflows, *(id for row in tasks for id in row)])
-        now = self.db.now()
+        now = known[0][-1]
         self.rows.wake(workflows, now)
         flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
         self.db.do("free_delayed", ids=workflows)
@@ -372,9 +404,8 @@ class PostgresStore(base.Store):
 
     @transaction
     def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        now = self.db.now()
-        self.rows.call([id], now)
-        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by, now=now):
+        self.rows.call([id])
+        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by):
             raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
         return True
 
@@ -392,58 +423,93 @@ class PostgresStore(base.Store):
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        stored, context = StoredExecution._fields[:24], ("id", "statement", "snapshot", "owned", "awaiting")
-        self.db.batch("insert_stored", [{name: row[name] for name in stored} for row in rows], now=now)
-        contexts = [{name: row[name] for name in context} for row in rows if row["type"] == WORKFLOW]
-        self.db.batch("insert_stored_contexts", contexts, now=now)
-        begins = [row for row in rows if row["status"] < TERMINAL and not row["held"]]
-        self.rows.make_ready(
-            [{name: row[name] for name in ("id", "queue", "priority", "attempt")} | dict(kind=row["type"], delay_us=0) for row in begins],
-            now,
-        )
+        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:26]), now=now)
+        workflows = [row for row in rows if row["type"] == WORKFLOW]
+        contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
+        self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
+        told = [
+            dict(id=row["id"], seq=1, fence=0, worker="", from_status=PENDING, to_status=row["status"], cause="retry",
+                 statement=row["statement"], error=row["error"])
+            for row in workflows if row["status"] != PENDING
+        ]  # fmt: skip
+        self.db.batch("insert_history", told, now=now)
+        begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
+        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
         self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
         return Started(family.executions[0].id, created=True)
 
     # services
 
-    @transaction
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
-        now = self.db.now()
+        due, now = self._all("next_due")[0]
+        return (0, due) if due is None or due > now else self._fire_due(limit, now)
+
+    @transaction
+    def _fire_due(self, limit: int, now: int) -> tuple[int, int | None]:
         timers = self.db.all("due_timers", now=now, limit=limit)
+        waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
-        count = self._fire(timers, delayed, late, now) if timers or delayed or late else 0
+        count = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else 0
         return count, self.db.all("next_due")[0][0]
 
-    def _fire(self, timers: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
-        self.rows.lock([*(row[0] for row in timers), *delayed, *(row[0] for row in late), *(row[2] for row in late)])
-        self.rows.wake([*(row[0] for row in timers), *(id for id, type, _ in late if type == WORKFLOW)], now)
+    def _fire(self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
+        waiting = [row[0] for row in (*timers, *waits)]
+        self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
+        self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
         freed = self.db.all("free_due", ids=delayed, now=now)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
             self.db.do("time_out", ids=[row[0] for row in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
-        return len(fired) + len(freed) + len(late)
+        given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
+        ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
+        return len(fired) + len(ended) + len(freed) + len(late)
 
-    @transaction
     def sweep(self, limit: int) -> list[str]:
-        found, now = self.db.all("cancelled_unheld", limit=limit), self.db.now()
-        if not found:
-            return []
-        self.rows.lock(id for row in found for id in (row[0], row[2]))
-        self.rows.wake((id for id, type, _ in found if type == WORKFLOW), now)
-        ended = self.rows.end_unclaimed([id for id, type, _ in found if type == TASK], CANCELLED, CANCELLED_ERROR, now)
-        return [f"{id}: a cancelled task that nobody held" for id in sorted(ended)]
+        found = self._all("cancelled_tasks", limit=limit)
+        return self._end_cancelled(found) if found else []
 
     @transaction
+    def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
+        self.rows.lock(id for row in found for id in row[:2])
+        return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
+
+    @alone
+    def parked(self, after: str, limit: int) -> list[str]:
+        return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
+
+    @alone
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self.db.batch("without_rows", [dict(id=id, n=n) for id, n in children])
+
+    @transaction
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        """One that has moved on before it was woken here was not stuck; the wake does no harm."""
+        made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
+        woken = [id for id in made if seqs.get(id) == stuck[id]]
+        self.db.batch("insert_fired", [dict(id=id, n=n) for id, n in timers if id in woken])
+        return woken
+
+    @alone
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        return bool(self.db.all("lease", name=name, holder=holder, ttl_us=int(ttl_s * US)))
+
     def prune(self, older_than_s: float, limit: int) -> int:
-        before = self.db.now() - int(older_than_s * US)
-        roots = [row[0] for row in self.db.all("old_roots", before=before, limit=limit)]
+        age_us = int(older_than_s * US)
+        roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
+        self._prune(roots, age_us, limit)
+        return len(roots)
+
+    @transaction
+    def _prune(self, roots: Sequence[str], age_us: int, limit: int) -> None:
+        self.db.do("delete_events", before=self.db.now() - age_us, limit=limit)
         for table in PRUNED if roots else ():
             self.db.do(f"prune_{table}", ids=roots)
-        return len(roots)
 
     # reading
 
@@ -472,6 +538,10 @@ class PostgresStore(base.Store):
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
 
     @alone
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(*row) for row in self.db.all("waits", id=id)]
+
+    @alone
     def due(self, id: str) -> dict[int, int]:
         return dict(self.db.all("due", id=id))
 
@@ -481,6 +551,39 @@ class PostgresStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
         ]
+
+    # doctor
+
+    @transaction
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        self._freeze()
+        return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
+
+    @transaction
+    def health(self) -> Health:
+        self._freeze()
+        now = self.db.now()
+        queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
+        dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
+        count, transaction_s, notifications = (
+            self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
+        )
+        return Health(now, count, queues, transaction_s, dead, notifications, server=True)
+
+    def _freeze(self) -> None:
+        """The transaction sees the database as it is now, however long it looks."""
+        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        self.db.unpinned()
+
+    def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
+        columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
+        return self.db.query(doctor_sql()[name], {**values, **columns}).fetchall()
+
+
+@cache
+def doctor_sql() -> dict[str, bytes]:
+    texts = statements(PACKAGE, "doctor.sql")
+    return {name: (bounded_text(text, "%(limit)s") if name in RULES else text).encode() for name, text in texts.items()}
 
 
 def _script(schema: str, number: int, name: str, text: str) -> str:
@@ -502,7 +605,11 @@ def _expired(row: Ready, fence: int, now: int, dead: Sequence[str]) -> bool:
     return row.fence == fence and row.claim_expires_at is not None and (row.claim_expires_at < now or row.claimed_by in dead)
 
 
-def _parked(claim: Claim, parked: bool, wakes: int | None) -> Committed:
+def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
     if parked:
-        return Committed(claim.id, "parked")
-    return Committed(claim.id, "lost") if wakes is None else Committed(claim.id, "woken", wakes)
+        return Committed(id, "parked")
+    return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
+    return [{name: row[name] for name in names} for row in rows]

@@ -26,7 +26,7 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, key, options, attributes, inputs, created_at, timeout_at)
 VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now, :now + :timeout_us)
+        :held, :key, :options, :attributes, :inputs, :now + :later_us, :now + :timeout_us)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -56,6 +56,10 @@ ON CONFLICT (id) DO UPDATE SET wakes = wakes + 1 WHERE state <> 0
 -- name: free_rows
 SELECT id FROM ready WHERE queue = ? AND state = 0 ORDER BY priority DESC, order_key, id LIMIT ?
 
+-- name: any_free
+-- Whether a claim is worth the write lock.
+SELECT 1 FROM json_each(?) q CROSS JOIN ready r ON r.queue = q.value AND r.state = 0 LIMIT 1
+
 -- name: claim_row
 UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
 RETURNING id, kind, queue, fence, wakes, attempt, crashes
@@ -70,7 +74,8 @@ UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = 
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: expired
-SELECT id, kind, fence, attempt, claimed_by FROM ready WHERE state = 1 AND (claim_expires_at < ? OR claimed_by IN (SELECT value FROM json_each(?))) LIMIT ?
+SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, e.status, e.max_attempts FROM ready r LEFT JOIN executions e ON e.id = r.id
+WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by IN (SELECT value FROM json_each(?))) LIMIT ?
 
 -- name: rescue_workflow
 UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -85,7 +90,8 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence, c.snapshot, c.owned, now_us()
+  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
@@ -100,13 +106,19 @@ SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND fi
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7) LIMIT 1
 
 -- name: ended_children
-SELECT e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
-FROM json_each(:ids) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
+SELECT e.parent_id, e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
+FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
--- name: ended_timers
-SELECT t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
-FROM json_each(:numbers) w CROSS JOIN timer_tasks t ON t.execution_id = :id AND t.n = w.value
+-- name: ended_waits
+SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+FROM json_each(:numbers) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
+UNION ALL
+SELECT w.execution_id, w.n, w.status,
+  CASE WHEN e.id IS NULL THEN 'null' ELSE '{"id":' || json_quote(e.id) || ',"data":' || e.data || ',"at":' || e.published_at || '}' END,
+  w.ended_at, 2, w.type
+FROM json_each(:numbers) x CROSS JOIN event_waits w ON w.execution_id = json_extract(x.value, '$[0]') AND w.n = json_extract(x.value, '$[1]')
+LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
 
 -- name: mail
 SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
@@ -117,6 +129,12 @@ FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WH
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
   snapshot = coalesce(:snapshot, snapshot), updated_at = :now
 WHERE execution_id = :id AND seq = :seq AND fence <= :fence
+
+-- name: delete_blob
+DELETE FROM blobs WHERE execution_id = ?
+
+-- name: insert_blob
+INSERT INTO blobs (execution_id, data) VALUES (?, ?)
 
 -- name: ready_of
 SELECT fence, wakes FROM ready WHERE id = ?
@@ -135,7 +153,7 @@ UPDATE executions SET status = :status, started_at = coalesce(started_at, :now),
   attributes = coalesce(:attributes, attributes) WHERE id = :id
 
 -- name: status_of
-SELECT status, cancel_requested_at, parent_id, priority, type, held FROM executions WHERE id = ?
+SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?
 
 -- name: finish
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
@@ -149,11 +167,54 @@ INSERT INTO executions (id, type, name, version, queue, priority, status, parent
 VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
         :options, '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
 
--- name: root_of
-SELECT root_id FROM executions WHERE id = ?
-
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
+
+-- name: insert_wait
+INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
+SELECT :id, :n, :type, :wanted, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
+
+-- name: cancel_waits
+UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
+
+-- name: release_waits
+UPDATE event_waits SET held = 0, deadline_at = :now + timeout_us
+WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING n
+
+-- name: delete_waits
+DELETE FROM event_waits WHERE execution_id = ?
+
+-- name: next_event
+INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
+
+-- name: insert_event
+INSERT INTO events (id, type, n, data, published_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+
+-- name: open_waits
+SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ? AND ended_at IS NULL AND held = 0
+
+-- name: waits_of
+SELECT execution_id, n, type, wanted, since FROM event_waits
+WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
+
+-- name: waits
+SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
+
+-- name: taken_events
+SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
+
+-- name: events_after
+SELECT id, type, n, data, published_at FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
+
+-- name: end_wait
+UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
+
+-- name: due_waits
+SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
+
+-- name: delete_events
+DELETE FROM events WHERE id IN (
+  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT ?)
 
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ?
@@ -196,6 +257,9 @@ SELECT fence FROM history WHERE execution_id = ? AND seq = ?
 -- name: unconsumed
 SELECT count(*) FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL
 
+-- name: signal_known
+SELECT 1 FROM workflow_signals WHERE id = ?
+
 -- name: insert_signal
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
 VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signals WHERE execution_id = :execution_id), :name, :payload, :now)
@@ -216,12 +280,13 @@ SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, c.seq, c.statement, c.snapshot, c.owned, c.awaiting
+  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fired_at, cancelled_at, fire_at IS NULL FROM timer_tasks
+SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
 WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')
 
 -- name: family_signals
@@ -230,18 +295,19 @@ WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id |
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at)
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
+                        fence, worker)
 VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
         :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
-        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at)
+        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at, :fence, :worker)
 
 -- name: insert_stored_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
-VALUES (:id, 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
+VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
 
 -- name: insert_stored_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :held THEN NULL ELSE coalesce(:until_at, :now + coalesce(:delay_us, 0)) END,
+VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END,
         :fired_at, :cancelled_at)
 
 -- name: insert_stored_signal
@@ -263,18 +329,19 @@ SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL
 UPDATE executions SET timed_out_at = ?, held = 0 WHERE id = ? AND status < 5
 
 -- name: next_due
-SELECT min(at) FROM (
+SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 
 -- name: cancelled_tasks
-SELECT e.id, e.type FROM executions e LEFT JOIN ready r ON r.id = e.id
-WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND (r.id IS NULL OR r.state <> 1) LIMIT ?
+SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1) LIMIT ?
 
 -- name: execution
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND r.state = 1 THEN 'running' WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,
@@ -292,5 +359,32 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
 -- name: history
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
 
+-- name: lease
+INSERT INTO leases (name, holder, fence, expires_at) VALUES (:name, :holder, 1, now_us() + :ttl_us)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = fence + (holder <> excluded.holder), expires_at = excluded.expires_at
+WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
+
+-- name: parked
+SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
+WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL ORDER BY e.id LIMIT ?
+
+-- name: without_rows
+SELECT x.id, x.n FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS n FROM json_each(?)) x
+WHERE NOT EXISTS (SELECT 1 FROM timer_tasks t WHERE t.execution_id = x.id AND t.n = x.n)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.id || '.' || x.n)
+
+-- name: wake_parked
+INSERT INTO ready (id, kind, queue, priority, order_key, state)
+SELECT e.id, 0, 'system', 0, now_us(), 0 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = ? AND e.status < 5 AND e.paused_at IS NULL AND c.seq = ?
+ON CONFLICT (id) DO NOTHING RETURNING id
+
+-- name: insert_fired
+INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at) VALUES (?, ?, now_us(), now_us()) ON CONFLICT DO NOTHING
+
 -- name: old_roots
-SELECT id FROM executions WHERE parent_id IS NULL AND finished_at < ? LIMIT ?
+-- Not while anything below goes on, nor while an execution lives that was made from it.
+SELECT id FROM executions e WHERE parent_id IS NULL AND finished_at IS NOT NULL AND finished_at < now_us() - ?
+  AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.finished_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.finished_at IS NULL)
+ORDER BY finished_at LIMIT ?

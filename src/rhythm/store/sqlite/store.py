@@ -6,13 +6,14 @@ One connection for each store, used by one thread at a time. Commits are synced 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
@@ -35,12 +36,17 @@ from rhythm.store.base import (
     Definition,
     Execution,
     Family,
+    Finding,
+    Health,
     Loaded,
     LoadedTask,
     Mail,
     Needed,
+    NewEvent,
     NewExecution,
     NewSignal,
+    NewWait,
+    Queue,
     Started,
     StoredExecution,
     StoredSignal,
@@ -49,10 +55,14 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.blobs import inline, is_large
+from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
+from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
-SQL = statements("rhythm.store.sqlite", "queries.sql")
+PACKAGE = "rhythm.store.sqlite"
+SQL = statements(PACKAGE, "queries.sql")
 BUSY_MS = 30_000
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -64,19 +74,39 @@ def clock_us() -> int:
     return time.time_ns() // 1000
 
 
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    target = path if path == ":memory:" else f"file:{quote(path)}?mode={mode}"
+    return sqlite3.connect(
+        target, uri=target != path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256
+    )
+
+
+def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
+    db = _connect(path, "rwc" if create else "rw")
+    mode = "journal_mode = WAL" if create else "schema_version"  # to read the version is to find out whether it is a database
+    try:
+        for pragma in (mode, "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
+            db.execute(f"PRAGMA {pragma}").fetchall()
+    except sqlite3.Error:
+        db.close()
+        raise
+    db.create_function("now_us", 0, clock)
+    return db
+
+
 class SqliteStore(base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
-    def __init__(self, path: str, clock: Clock = clock_us) -> None:
+    package = PACKAGE
+
+    def __init__(self, path: str, clock: Clock = clock_us, create: bool = True) -> None:
+        """Without `create`, a file must be there, and opening it changes nothing in it."""
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
         self.path, self.clock = path, clock
         self._lock = threading.RLock()
         try:
-            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256)
-            self._db.create_function("now_us", 0, clock)
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
-                self._db.execute(f"PRAGMA {pragma}").fetchall()
+            self._db = _opened(path, clock, create)
         except sqlite3.Error as problem:
             raise StoreError(f"cannot open the SQLite database {path}: {problem}") from problem
 
@@ -111,7 +141,7 @@ class SqliteStore(base.Store):
     # schema
 
     def migrations(self) -> list[Migration]:
-        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations("rhythm.store.sqlite")]
+        return [Migration(number, name, _script(number, name, text)) for number, name, text in migrations(PACKAGE)]
 
     def pending(self) -> list[Migration]:
         return missing(self.migrations(), self.schema_version())
@@ -132,10 +162,13 @@ class SqliteStore(base.Store):
             raise failed(migration, problem) from problem
 
     def schema_version(self) -> int:
-        with self._lock:
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
-                return 0
-            return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+        try:
+            with self._lock:
+                if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+                    return 0
+                return int(self._db.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()[0])
+        except sqlite3.Error as problem:
+            raise StoreError(f"cannot read the SQLite database {self.path}: {problem}") from problem
 
     # definitions
 
@@ -163,7 +196,9 @@ class SqliteStore(base.Store):
             return started
 
     def within(self, connection: Any) -> SqliteStore:
-        return _Joined(self.path, self.clock, base.driver_connection(connection))
+        from rhythm.store.sqlite.joined import JoinedStore
+
+        return JoinedStore(self.path, self.clock, base.driver_connection(connection))
 
     def _let_go_of_key(self, new: NewExecution, now: int) -> None:
         """Whoever has the key of the new one is asked to end, and keeps it no longer."""
@@ -176,13 +211,14 @@ class SqliteStore(base.Store):
             id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
             child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
             held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
         )  # fmt: skip
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
             return Started(id, created=False, name=name)
         if new.type == WORKFLOW:
-            self._all("insert_context", new.id, new.snapshot, now)
+            self._all("insert_context", new.id, inline(new.snapshot), now)
+            self._insert_blob(new.id, new.snapshot)
         if not new.held:
             self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s)
         return Started(new.id, created=True)
@@ -197,9 +233,12 @@ class SqliteStore(base.Store):
     # claims
 
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        if not self._one("any_free", json.dumps(wanted)):
+            return []
         with self._transaction():
             ids: list[str] = []
-            for queue in dict.fromkeys((SYSTEM_QUEUE, *queues)):
+            for queue in wanted:
                 if len(ids) < limit:
                     ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
             if not ids:
@@ -222,19 +261,22 @@ class SqliteStore(base.Store):
         return dict(self._all("held_by", worker))
 
     def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
+        asked = (json.dumps(list(dead_workers)), limit)
+        if not self._all("expired", *asked):
+            return []
         with self._transaction():
-            now = self.clock()
-            expired = self._all("expired", now, json.dumps(list(dead_workers)), limit)
-            for id, kind, fence, attempt, worker in expired:
-                if kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, crash_limit, now)
+            now, expired = self.clock(), self._all("expired", *asked)
+            for id, kind, fence, attempt, worker, status, max_attempts in expired:
+                if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
+                    self._all("delete_held", id, fence)
+                elif kind == TASK:
+                    self._rescue_task(id, fence, attempt, worker, max(max_attempts, crash_limit), now)
                 else:
                     self._rescue_workflow(id, fence, worker, crash_limit, now)
             return [row[0] for row in expired]
 
-    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crash_limit: int, now: int) -> None:
-        row = self._db.execute("SELECT max_attempts FROM executions WHERE id = ?", (id,)).fetchone()
-        if row and attempt >= max(row[0], crash_limit):
+    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, limit: int, now: int) -> None:
+        if attempt >= limit:
             self._all("delete_held", id, fence)
             self._finish(id, FAILED, _crashed("its worker died", attempt), now, fence, worker, attempt)
         else:
@@ -242,11 +284,7 @@ class SqliteStore(base.Store):
 
     def _rescue_workflow(self, id: str, fence: int, worker: str, crash_limit: int, now: int) -> None:
         raised = self._one("next_fence")[0]
-        context = self._one("raise_context_fence", raised, id)
-        if context is None:
-            self._all("delete_held", id, fence)
-            return
-        seq = context[0]
+        seq = self._one("raise_context_fence", raised, id)[0]
         crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
         if crashes >= crash_limit:
             status = self._one("status_of", id)[0]
@@ -265,15 +303,14 @@ class SqliteStore(base.Store):
         return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
 
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
-        return {need.id: self._outcomes(need) for need in needed}
-
-    def _outcomes(self, need: Needed) -> list[ChildOutcome]:
-        if need.whole and len(need.numbers) > 1 and not self._all_ended(need):
-            return []
-        ids = json.dumps([child_id(need.id, n) for n in need.numbers])
-        children = self._all("ended_children", {"ids": ids})
-        timers = self._all("ended_timers", {"id": need.id, "numbers": json.dumps(list(need.numbers))})
-        return [ChildOutcome(*row) for row in (*children, *timers)]
+        found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
+        decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
+        numbers = [(need.id, n) for need in decided for n in need.numbers]
+        children = self._all("ended_children", json.dumps([child_id(id, n) for id, n in numbers]))
+        waits = self._all("ended_waits", {"numbers": json.dumps(numbers)})
+        for id, *row in (*children, *waits):
+            found[id].append(ChildOutcome(*row))
+        return found
 
     def _all_ended(self, need: Needed) -> bool:
         """Whether there is anything to decide: one index look-up that stops at the first unfinished child."""
@@ -296,11 +333,15 @@ class SqliteStore(base.Store):
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
         row = self._one("status_of", turn.id)
-        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting", "snapshot")}
-        if row is None or row[0] >= TERMINAL or self._count("advance_context", {**moved, "now": now}) == 0:
+        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
+        moved |= {"snapshot": inline(turn.snapshot), "now": now}
+        if row is None or row[0] >= TERMINAL or self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
+        self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
-        self._write_children(turn, now)
+        self._write_children(turn, row[6], now)
+        for event in turn.events:
+            self._publish(event, now)
         for id in turn.consumed:
             if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
@@ -314,11 +355,20 @@ class SqliteStore(base.Store):
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
-        self._all(
-            "suspend_execution",
-            {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes},
-        )
+        if to != status or not row[7] or turn.attributes is not None:
+            suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes}
+            self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
+
+    def _keep_blob(self, turn: TurnCommit) -> None:
+        """A new snapshot takes the place of the one before; one that is unchanged keeps its blob."""
+        if turn.snapshot is not None:
+            self._all("delete_blob", turn.id)
+        self._insert_blob(turn.id, turn.snapshot)
+
+    def _insert_blob(self, id: str, snapshot: bytes | None) -> None:
+        if is_large(snapshot):
+            self._all("insert_blob", id, snapshot)
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
@@ -332,9 +382,7 @@ class SqliteStore(base.Store):
             return Committed(turn.id, "own" if turn.end == "own" else "woken", ready[1], promoted)
         return Committed(turn.id, "parked", 0, promoted)
 
-    def _write_children(self, turn: TurnCommit, now: int) -> None:
-        if turn.done:
-            root = self._one("root_of", turn.id)[0]
+    def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
             result, error = _split(done.status, done.value)
             self._all(
@@ -350,10 +398,27 @@ class SqliteStore(base.Store):
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
             self._all("insert_timer", turn.id, timer.n, delay_us, timer.until, fire_at)
+        opened = [wait.n for wait in turn.waits if not wait.held]
+        for wait in turn.waits:
+            timeout_us = None if wait.timeout_s is None else int(wait.timeout_s * US)
+            self._all(
+                "insert_wait",
+                {
+                    "id": turn.id,
+                    "n": wait.n,
+                    "type": wait.type,
+                    "wanted": wait.wanted,
+                    "timeout_us": timeout_us,
+                    "held": int(wait.held),
+                    "now": now,
+                },
+            )
         for first, last in turn.cancels:
             self._flag(turn.id, first, last, now)
         for first, last in turn.releases:
-            self._release(turn.id, first, last, now)
+            opened += self._release(turn.id, first, last, now)
+        if opened:
+            self._look(turn.id, opened, now)
 
     def _promote(self, turn: TurnCommit, now: int) -> dict[int, int]:
         """Tasks that are running already get their rows, claimed from the beginning, with fences of their own."""
@@ -370,21 +435,25 @@ class SqliteStore(base.Store):
     def _flag(self, id: str, first: int, last: int, now: int) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         self._all("cancel_timers", now, id, first, last)
+        self._all("cancel_waits", now, id, first, last)
         for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
             if type == WORKFLOW:
                 self._all("free_delayed", child)
                 self._wake(child, now)
 
-    def _release(self, id: str, first: int, last: int, now: int) -> None:
+    def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
+        """Lets children begin that were held back; the waits for events that are open from now on."""
         self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
         for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last}):
             self._make_ready(child, type, queue, priority, attempt, now)
+        return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
         if status == COMPLETED:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
+        self._all("delete_waits", id)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0) -> bool:
@@ -451,22 +520,56 @@ class SqliteStore(base.Store):
     def signal(self, signal: NewSignal, limit: int) -> str:
         with self._transaction():
             row = self._one("status_of", signal.execution_id)
+            if self._one("signal_known", signal.id):
+                return "duplicate"
             if row is None:
                 return "missing"
             if row[0] >= TERMINAL:
                 return "late"
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
-            return "sent" if self._deliver(signal, self.clock()) else "duplicate"
+            self._deliver(signal, self.clock())
+            return "sent"
 
-    def _deliver(self, signal: NewSignal, now: int) -> bool:
-        """Into the mailbox of whoever is still there; to one who has ended it comes too late."""
+    def _deliver(self, signal: NewSignal, now: int) -> None:
+        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one."""
         row = self._one("status_of", signal.execution_id)
         if row is None or row[0] >= TERMINAL or not self._count("insert_signal", {**signal.__dict__, "now": now}):
-            return False
+            return
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
+
+    def publish(self, event: NewEvent) -> str:
+        with self._transaction():
+            return "published" if self._publish(event, self.clock()) else "duplicate"
+
+    def _publish(self, event: NewEvent, now: int) -> bool:
+        """To everyone whose wait is open; whoever waits later looks for it."""
+        new = Event(event.id, event.type, self._one("next_event", event.type)[0], event.data, now + event.later_us)
+        if not self._count("insert_event", *new.astuple()):
+            return False
+        self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type)], [new]), now)
         return True
+
+    def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
+        """What waits for events from now on may find one that is there already."""
+        waits = [Wait(*row) for row in self._all("waits_of", id, json.dumps(list(numbers)))]
+        seen = set(self._all("taken_events", id)) if waits else set()
+        for type in dict.fromkeys(wait.type for wait in waits):
+            open_ = [wait for wait in waits if wait.type == type]
+            after = (min(wait.since for wait in open_), 0)
+            while open_ and (events := [Event(*row) for row in self._all("events_after", type, *after, PAGE)]):
+                found = matches(open_, events, seen)
+                self._end_waits(found, now)
+                seen |= {(id, match.event.id) for match in found}
+                open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
+                after = (events[-1].published_at, events[-1].n)
+
+    def _end_waits(self, found: Sequence[Match], now: int) -> None:
+        for match in found:
+            wait = match.wait
+            self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
+            self._wake(wait.execution_id, now)
 
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         with self._transaction():
@@ -475,7 +578,7 @@ class SqliteStore(base.Store):
             return {id: self._cancel(id, row, now) for id, row in known.items() if row}
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
-        status, _, _, _, type, _ = row
+        status, type = row[0], row[4]
         if status >= TERMINAL:
             return False
         self._all("flag_cancel", now, id)
@@ -519,7 +622,10 @@ class SqliteStore(base.Store):
             values = {name: getattr(row, name) for name in row._fields} | {"now": now}
             self._all("insert_stored", values)
             if row.type == WORKFLOW:
-                self._all("insert_stored_context", values)
+                self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
+                self._insert_blob(row.id, row.snapshot)
+            if row.type == WORKFLOW and row.status != PENDING:
+                self._all("insert_history", row.id, 1, 0, "", PENDING, row.status, "retry", row.statement, now, row.error)
             if row.status < TERMINAL and not row.held:
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
@@ -530,11 +636,18 @@ class SqliteStore(base.Store):
     # services
 
     def fire_timers(self, limit: int) -> tuple[int, int | None]:
+        due, now = self._one("next_due")
+        if due is None or due > now:
+            return 0, due
         with self._transaction():
             now = self.clock()
             timers = self._all("due_timers", now, limit)
             for id, n in timers:
                 self._all("fire_timer", now, id, n)
+                self._wake(id, now)
+            waits = self._all("due_waits", now, limit)
+            for id, n in waits:
+                self._count("end_wait", {"id": id, "n": n, "status": FAILED, "event_id": None, "now": now})
                 self._wake(id, now)
             delayed = self._all("due_ready", now, limit)
             for (id,) in delayed:
@@ -542,7 +655,7 @@ class SqliteStore(base.Store):
             late = self._all("due_timeouts", now, limit)
             for id, type in late:
                 self._time_out(id, type, now)
-            return len(timers) + len(delayed) + len(late), self._one("next_due")[0]
+            return len(timers) + len(waits) + len(delayed) + len(late), self._one("next_due")[0]
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
@@ -554,25 +667,43 @@ class SqliteStore(base.Store):
         self._all("time_out", now, id)
 
     def sweep(self, limit: int) -> list[str]:
-        found = []
+        if not self._all("cancelled_tasks", limit):
+            return []
         with self._transaction():
-            now = self.clock()
-            for id, type in self._all("cancelled_tasks", limit):
-                if type == TASK:
-                    self._all("delete_ready", id)
-                    self._finish(id, CANCELLED, _cancelled(), now, None, None)
-                    found.append(f"{id}: a cancelled task that nobody held")
-                else:
-                    self._wake(id, now)
-        return found
+            found, now = [id for (id,) in self._all("cancelled_tasks", limit)], self.clock()
+            for id in found:
+                self._all("delete_ready", id)
+                self._finish(id, CANCELLED, _cancelled(), now, None, None)
+            return found
+
+    def parked(self, after: str, limit: int) -> list[str]:
+        return [id for (id,) in self._all("parked", after, limit)]
+
+    def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        return self._all("without_rows", json.dumps(children))
+
+    def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
+        with self._transaction():
+            woken = [id for id, seq in stuck.items() if self._one("wake_parked", id, seq)]
+            for id, n in timers:
+                if id in woken:
+                    self._all("insert_fired", id, n)
+            return woken
+
+    def lease(self, name: str, holder: str, ttl_s: float) -> bool:
+        with self._transaction():
+            return self._one("lease", {"name": name, "holder": holder, "ttl_us": int(ttl_s * US)}) is not None
 
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
-            roots = self._all("old_roots", self.clock() - int(older_than_s * US), limit)
+            age_us = int(older_than_s * US)
+            self._all("delete_events", self.clock() - age_us, limit)
+            roots = self._all("old_roots", age_us, limit)
             for (root,) in roots:
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
-                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("ready", "id"),
+                    ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
+                    ("event_waits", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
                     self._db.execute(
                         f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
@@ -604,6 +735,9 @@ class SqliteStore(base.Store):
         with self._lock:
             return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
 
+    def waits(self, id: str) -> list[NewWait]:
+        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
+
     def due(self, id: str) -> dict[int, int]:
         return dict(self._all("due", {"id": id}))
 
@@ -612,6 +746,47 @@ class SqliteStore(base.Store):
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
             for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
         ]
+
+    # doctor
+
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        with self._snapshot() as ask:
+            return examine(ask, doctor_sql(), self.clock(), grace_s, judge)
+
+    def health(self) -> Health:
+        with self._snapshot() as ask:
+            now = self.clock()
+            return Health(now, ask("count_executions")[0][0], tuple(Queue(*row) for row in ask("queues", now=now)))
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Ask]:
+        """A read transaction. Of a file it has a connection of its own: whoever works with the store need not wait for it."""
+        try:
+            if self.path == ":memory:":
+                with self._lock:
+                    yield from self._reading(self._db)
+            else:
+                with closing(_connect(self.path, "ro")) as db:
+                    yield from self._reading(db)
+        except sqlite3.Error as problem:
+            raise StoreError(f"cannot read the SQLite database {self.path}: {problem}") from problem
+
+    @staticmethod
+    def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
+        def ask(name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Any]:
+            lists = {key: json.dumps(value) for key, value in {**values, "rows": rows}.items() if isinstance(value, list)}
+            return db.execute(doctor_sql()[name], {**values, **lists}).fetchall()
+
+        db.execute("BEGIN DEFERRED")
+        try:
+            yield ask
+        finally:
+            db.execute("ROLLBACK")
+
+
+@cache
+def doctor_sql() -> dict[str, str]:
+    return {name: bounded_text(text, ":limit") if name in RULES else text for name, text in statements(PACKAGE, "doctor.sql").items()}
 
 
 def _script(number: int, name: str, text: str) -> str:
@@ -631,41 +806,6 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-class _Joined(SqliteStore):
-    """The store on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
-
-    def __init__(self, path: str, clock: Clock, connection: Any) -> None:
-        if not isinstance(connection, sqlite3.Connection):
-            raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
-        self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
-        file = connection.execute("PRAGMA database_list").fetchone()[2]
-        if path == ":memory:" or not file or not os.path.samefile(file, path):
-            raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
-
-    def close(self) -> None:
-        """It is not ours to close."""
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        if not self._db.in_transaction:
-            if self._db.isolation_level is None:
-                raise ValueError("`connection` commits every statement by itself: begin a transaction first")
-            self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("SAVEPOINT rhythm")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK TO rhythm")
-            raise
-        finally:
-            self._db.execute("RELEASE rhythm")
-
-    def _all(self, name: str, *args: Any) -> list[Any]:
-        cursor = self._db.cursor()
-        cursor.row_factory = None  # whatever rows the owner of the connection likes
-        return cursor.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
 
 
 def _split(status: int, value: str) -> tuple[str | None, str | None]:

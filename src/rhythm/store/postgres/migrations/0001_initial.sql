@@ -50,8 +50,11 @@ CREATE TABLE executions (
 CREATE INDEX executions_unfinished ON executions (parent_id, child_no) WHERE finished_at IS NULL;
 CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status IN (6, 7);
 CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL;
+CREATE INDEX executions_roots ON executions (name, created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_newest ON executions (created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_ended ON executions (finished_at) WHERE parent_id IS NULL AND finished_at IS NOT NULL;
 CREATE INDEX executions_retries ON executions (retry_of) WHERE retry_of IS NOT NULL;
-CREATE INDEX executions_roots ON executions (name, created_at) WHERE parent_id IS NULL;
+CREATE INDEX executions_live ON executions (id) WHERE finished_at IS NULL AND type = 0;
 CREATE INDEX executions_cancelled ON executions (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL;
 
@@ -61,6 +64,10 @@ CREATE TABLE workflow_execution_context (
   statement integer NOT NULL, snapshot bytea, owned text NOT NULL, awaiting text NOT NULL, updated_at bigint NOT NULL
 ) WITH (fillfactor = 50);
 ALTER TABLE workflow_execution_context ALTER COLUMN snapshot SET STORAGE EXTERNAL;
+
+-- Large snapshots, compressed before they come here; the context refers to its own with the byte `@`.
+CREATE TABLE blobs (execution_id text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
+ALTER TABLE blobs ALTER COLUMN data SET STORAGE EXTERNAL;
 
 CREATE TABLE history (
   execution_id text COLLATE "C" NOT NULL, seq bigint NOT NULL, fence bigint NOT NULL, worker text NOT NULL,
@@ -82,3 +89,26 @@ CREATE TABLE workflow_signals (
   UNIQUE (execution_id, n)
 );
 CREATE INDEX signals_waiting ON workflow_signals (execution_id, n) WHERE consumed_seq IS NULL;
+
+-- Publishers and those who begin to wait lock the type's row before any other: so neither misses what the other commits.
+CREATE TABLE event_types (type text COLLATE "C" PRIMARY KEY, n bigint NOT NULL) WITH (fillfactor = 50);
+
+CREATE TABLE events (
+  id text COLLATE "C" PRIMARY KEY, type text COLLATE "C" NOT NULL, n bigint NOT NULL, data text NOT NULL, published_at bigint NOT NULL
+);
+CREATE UNIQUE INDEX events_of_type ON events (type, published_at, n);
+CREATE INDEX events_published ON events (published_at);
+
+CREATE TABLE event_waits (
+  execution_id text COLLATE "C" NOT NULL, n bigint NOT NULL, type text COLLATE "C" NOT NULL, wanted text NOT NULL,
+  since bigint NOT NULL,             -- older events are not for it: when its execution started
+  timeout_us bigint, deadline_at bigint, held boolean NOT NULL,
+  status smallint, event_id text COLLATE "C", ended_at bigint,
+  PRIMARY KEY (execution_id, n)
+);
+CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND NOT held;
+CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
+CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;
+
+-- Who does what one process at a time should do. Rows stay, so that fences rise.
+CREATE TABLE leases (name text COLLATE "C" PRIMARY KEY, holder text NOT NULL, fence bigint NOT NULL, expires_at bigint NOT NULL);

@@ -45,8 +45,11 @@ CREATE TABLE executions (
 CREATE INDEX executions_unfinished ON executions (parent_id, child_no) WHERE finished_at IS NULL;
 CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status IN (6, 7);
 CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL;
+CREATE INDEX executions_roots ON executions (name, created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_newest ON executions (created_at, id) WHERE parent_id IS NULL;
+CREATE INDEX executions_ended ON executions (finished_at) WHERE parent_id IS NULL AND finished_at IS NOT NULL;
 CREATE INDEX executions_retries ON executions (retry_of) WHERE retry_of IS NOT NULL;
-CREATE INDEX executions_roots ON executions (name, created_at) WHERE parent_id IS NULL;
+CREATE INDEX executions_live ON executions (id) WHERE finished_at IS NULL AND type = 0;
 CREATE INDEX executions_cancelled ON executions (cancel_requested_at) WHERE cancel_requested_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX executions_timeout ON executions (timeout_at) WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL;
 
@@ -54,6 +57,9 @@ CREATE TABLE workflow_execution_context (
   execution_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, fence INTEGER NOT NULL, format INTEGER NOT NULL,
   statement INTEGER NOT NULL, snapshot BLOB, owned TEXT NOT NULL, awaiting TEXT NOT NULL, updated_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Large snapshots; the context refers to its own with the byte `@`.
+CREATE TABLE blobs (execution_id TEXT PRIMARY KEY NOT NULL, data BLOB NOT NULL);
 
 CREATE TABLE history (
   execution_id TEXT NOT NULL, seq INTEGER NOT NULL, fence INTEGER NOT NULL, worker TEXT NOT NULL,
@@ -74,3 +80,25 @@ CREATE TABLE workflow_signals (
   UNIQUE (execution_id, n)
 );
 CREATE INDEX signals_waiting ON workflow_signals (execution_id, n) WHERE consumed_seq IS NULL;
+
+CREATE TABLE event_types (type TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE events (
+  id TEXT PRIMARY KEY NOT NULL, type TEXT NOT NULL, n INTEGER NOT NULL, data TEXT NOT NULL, published_at INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX events_of_type ON events (type, published_at, n);
+CREATE INDEX events_published ON events (published_at);
+
+CREATE TABLE event_waits (
+  execution_id TEXT NOT NULL, n INTEGER NOT NULL, type TEXT NOT NULL, wanted TEXT NOT NULL,
+  since INTEGER NOT NULL,            -- older events are not for it: when its execution started
+  timeout_us INTEGER, deadline_at INTEGER, held INTEGER NOT NULL,
+  status INTEGER, event_id TEXT, ended_at INTEGER,
+  PRIMARY KEY (execution_id, n)
+) WITHOUT ROWID;
+CREATE INDEX waits_open ON event_waits (type) WHERE ended_at IS NULL AND held = 0;
+CREATE INDEX waits_due ON event_waits (deadline_at) WHERE ended_at IS NULL AND deadline_at IS NOT NULL;
+CREATE INDEX waits_taken ON event_waits (event_id) WHERE event_id IS NOT NULL;
+
+-- Who does what one process at a time should do. Rows stay, so that fences rise.
+CREATE TABLE leases (name TEXT PRIMARY KEY NOT NULL, holder TEXT NOT NULL, fence INTEGER NOT NULL, expires_at INTEGER NOT NULL);

@@ -1,0 +1,86 @@
+"""Checks that a database keeps all of Rhythm's rules, and says what to do where it does not.
+
+It only reads, in one snapshot, and may run beside workers at any time. Then it advises on the health of the database: queues
+that nobody serves, expired claims, old transactions. Exit code 0: no rule is broken; 1: one is; 2: the database cannot be read.
+
+  rhythm doctor --database postgresql://localhost/shop
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from itertools import groupby
+
+from rhythm.cli.database import DATABASE, VARIABLE, database_url
+from rhythm.cli.documents import print_json
+from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.durations import duration_s
+from rhythm.engine.doctor import advice, examine
+from rhythm.errors import StoreError
+from rhythm.store.base import Finding, Health
+from rhythm.store.doctor import RULES
+from rhythm.store.open import open_store, require_schema
+
+OPTIONS = (
+    DATABASE,
+    Option("--output", "table for people, json for programs", choices=("table", "json"), default="table"),
+    Option("--grace", "how late timers, rescues and the like may be: longer than a claim lasts", value="DURATION", default="15m"),
+)
+
+
+def run(args: Arguments) -> int:
+    grace_s = _grace_s(args.grace)
+    try:
+        store = open_store(database_url(args.database), create=False)
+        try:
+            require_schema(store)
+            found, health = examine(store, grace_s), store.health()
+        finally:
+            store.close()
+    except StoreError as problem:
+        hint = "" if args.database else f"; --database or {VARIABLE} says which database is meant"
+        print(f"rhythm: {problem}{hint}", file=sys.stderr)
+        return 2
+    advised = advice(health, time.time_ns() // 1000)
+    _print_json(found, health, advised) if args.output == "json" else _print_table(found, health, advised)
+    return 1 if found else 0
+
+
+def _grace_s(text: str) -> float:
+    try:
+        return duration_s(float(text) if text.isdecimal() else text)
+    except ValueError as problem:
+        raise UsageError(f"--grace: {problem}") from None
+
+
+def _print_json(found: list[Finding], health: Health, advised: list[str]) -> None:
+    findings = [
+        {"rule": f.rule, "subject": f.subject, "message": f.message, "of": f.of, "law": RULES[f.rule].law, "remedy": RULES[f.rule].remedy}
+        for f in found
+    ]
+    document = {"rules": len(RULES), "executions": health.executions, "findings": findings, "advice": advised}
+    print_json(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def _print_table(found: list[Finding], health: Health, advised: list[str]) -> None:
+    for name, group in groupby(found, key=lambda finding: finding.rule):
+        _print_rule(name, list(group))
+    for line in advised:
+        print(f"advice: {line}")
+    if advised:
+        print()
+    broken = sum({finding.rule: finding.of for finding in found}.values())
+    verdict = f"{broken:,} {'finding' if broken == 1 else 'findings'}" if found else "no rule is broken" if advised else "all is well"
+    print(f"{len(RULES)} rules, {health.executions:,} {'execution' if health.executions == 1 else 'executions'}: {verdict}")
+
+
+def _print_rule(name: str, found: list[Finding]) -> None:
+    print(f"{name}: {RULES[name].law}")
+    width = max(len(finding.subject) for finding in found)
+    for finding in found:
+        print(f"  {finding.subject:<{width}}  {finding.message}")
+    if found[0].of > len(found):
+        print(f"  … and {found[0].of - len(found):,} more")
+    print(f"  what to do: {RULES[name].remedy}\n")

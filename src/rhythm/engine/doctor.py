@@ -1,0 +1,258 @@
+"""Judging a database: the rules that need an understanding of snapshots and plans, and what to say about its health.
+
+A wake comes in the transaction of whatever it is for. So a workflow that sleeps although it could go on is broken at once; there
+is nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rhythm.engine.payload import load
+from rhythm.engine.turns import load_owned, needed, operations, outcome_of
+from rhythm.errors import InvalidProgram
+from rhythm.ids import child_id
+from rhythm.limits import DEFAULT_LIMITS
+from rhythm.record import Record
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    SUSPENDED,
+    Child,
+    ChildOutcome,
+    Finding,
+    Health,
+    Live,
+    Mailed,
+    Store,
+    Timer,
+)
+from rhythm.store.doctor import Evidence
+from rhythm.vm.awaits import next_completed, release, resolve
+from rhythm.vm.commands import StartTask
+from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
+from rhythm.vm.plans import Plan, items_of, size_of
+from rhythm.vm.snapshot import Snapshot, decode_snapshot
+from rhythm.vm.values import Fault, weigh
+
+PAGE = 500  # workflows at once
+NUMBERS = 10_000  # awaited children at once
+NO_PAYLOAD = {COMPLETED: "null", FAILED: '{"code": "", "message": "", "data": null}'}  # a verdict needs none
+UNCLAIMED_S = 60  # ready, and nobody came
+TRANSACTION_S = 60
+DEAD_ROWS = 10_000  # fewer do no harm
+NOTIFICATIONS = 0.1  # of the room there is
+CLOCKS_S = 1.0
+FROM_OUTSIDE = {"signal", "event", "approval"}
+
+
+def examine(store: Store, grace_s: float) -> list[Finding]:
+    """Everything in the database that breaks a rule."""
+    return store.check(grace_s, judge)
+
+
+def judge(evidence: Evidence) -> Iterator[Finding]:
+    """What is wrong with the snapshots and waits of the workflows that have not ended."""
+    for page in evidence.live(PAGE):
+        readable: list[Waiting] = []
+        for live in page:
+            try:
+                readable.append(Waiting.of(live))
+            except (InvalidProgram, ValueError, KeyError, TypeError, AttributeError) as problem:
+                yield Finding("snapshot_readable", live.id, str(problem))
+        for some in _portions(readable):
+            yield from _judge(some, evidence)
+
+
+class Waiting(Record):
+    """A workflow and what it awaits, understood."""
+
+    live: Live
+    snapshot: Snapshot
+    owned: dict[int, StartTask]
+    leaves: dict[int, Plan]
+    numbers: tuple[int, ...]  # of all children that decide whether it can go on
+
+    @staticmethod
+    def of(live: Live) -> Waiting:
+        snapshot = decode_snapshot(live.snapshot) if live.snapshot else Snapshot()
+        leaves = {leaf["n"]: leaf for leaf in _leaves(snapshot.awaiting)}
+        owned = load_owned(live.owned)
+        numbers = tuple(dict.fromkeys((*needed(live.id, snapshot).numbers, *owned)))
+        return Waiting(live, snapshot, owned, leaves, numbers)
+
+
+class Known(Record):
+    """What there is of the numbers of one workflow."""
+
+    children: dict[int, Child]
+    timers: dict[int, Timer]
+    mail: list[Mailed]
+
+
+def _leaves(plan: Plan | None) -> Iterator[Plan]:
+    if plan is not None and ("items" in plan or "first" in plan):
+        for item in items_of(plan):
+            yield from _leaves(item)
+    elif plan is not None:
+        yield plan
+
+
+def _portions(waiting: Sequence[Waiting]) -> Iterator[list[Waiting]]:
+    """As many as can be asked about at once."""
+    portion: list[Waiting] = []
+    size = 0
+    for one in waiting:
+        if portion and size + len(one.numbers) > NUMBERS:
+            yield portion
+            portion, size = [], 0
+        portion.append(one)
+        size += len(one.numbers)
+    if portion:
+        yield portion
+
+
+def _judge(waiting: Sequence[Waiting], evidence: Evidence) -> Iterator[Finding]:
+    numbers = [(one.live.id, n) for one in waiting for n in one.numbers]
+    known = {one.live.id: Known({}, {}, []) for one in waiting}
+    for child in evidence.children([child_id(id, n) for id, n in numbers]):
+        parent, _, n = child.id.rpartition(".")
+        known[parent].children[int(n)] = child
+    for timer in evidence.timers(numbers):
+        known[timer.execution_id].timers[timer.n] = timer
+    for mailed in evidence.mail(list(known)):
+        known[mailed.execution_id].mail.append(mailed)
+    for one in waiting:
+        for rule, message in _verdicts(one, known[one.live.id]):
+            yield Finding(rule, one.live.id, message)
+
+
+def _verdicts(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+    yield from _of_context(one)
+    yield from _of_owned(one, known)
+    if one.live.status == SUSPENDED:
+        yield from _orphans(one, known)
+        if not one.live.ready:
+            yield from _asleep(one, known)
+
+
+def _of_context(one: Waiting) -> Iterator[tuple[str, str]]:
+    snapshot, live = one.snapshot, one.live
+    if live.seq and (load(live.awaiting) != snapshot.awaiting or live.statement != snapshot.statement_index):
+        yield "context_agrees", "what it awaits, or where it stands, is not what its snapshot says"
+    try:
+        weigh([snapshot.locals, snapshot.awaiting], DEFAULT_LIMITS.snapshot_bytes, "its state", DEFAULT_LIMITS.depth + 2)
+    except Fault as fault:
+        yield "within_limits", str(fault.value()["message"])
+
+
+def _of_owned(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+    for n in one.owned:
+        if n in known.children:
+            yield "owned_once", f"task {n} has a row, and its holder would run it too"
+        elif n not in one.leaves:
+            yield "owned_once", f"its holder would run task {n}, which it does not await"
+    if one.owned and not one.live.ready and not one.live.paused:
+        yield "owned_once", f"it is asleep, and nobody runs its tasks {', '.join(map(str, one.owned))}"
+
+
+def _orphans(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+    """Nothing can end these. A signal, an event or a decision comes from outside; its deadline is a timer."""
+    for n, leaf in one.leaves.items():
+        there = n in known.children or n in known.timers or n in one.owned or leaf["op"] == "settled"
+        if not there and (leaf["op"] not in FROM_OUTSIDE or leaf.get("timeout")):
+            yield "no_orphan_wait", f"it awaits {leaf['op']} {n}, of which there is nothing"
+
+
+def _asleep(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
+    live = one.live
+    if live.cancel_requested and not one.snapshot.cancelled:
+        yield "no_lost_wake", "it was cancelled, and sleeps"
+    elif live.timed_out:
+        yield "no_lost_wake", "its time is over, and it sleeps"
+    elif live.paused and not live.cancel_requested:
+        return
+    elif one.snapshot.awaiting is None:
+        yield "waits_for_something", "it is asleep, and awaits nothing"
+    elif _can_go_on(one, known):
+        yield "no_lost_wake", "what it awaits has happened, and it sleeps"
+
+
+def _can_go_on(one: Waiting, known: Known) -> bool:
+    """Whether a turn would do anything: what is awaited has ended, or something that is held back may begin."""
+    plan = one.snapshot.awaiting
+    assert plan is not None
+    machine = _machine(one, known)
+    if "taken" in plan:
+        ended = len(plan["taken"]) == size_of(plan) or next_completed(machine, plan)[1] is not None
+    else:
+        ended = resolve(machine, plan, set()) is not None
+    for held in (plan, *machine.plans.values()):
+        if held["op"] != "settled":
+            release(machine, held)
+    return ended or bool(machine.commands)
+
+
+def _machine(one: Waiting, known: Known) -> Machine:
+    """The interpreter at the beginning of a turn, as far as it decides whether something has ended."""
+    id, ops = one.live.id, dict(operations(one.snapshot.awaiting))
+    rows = [*map(_of_child, known.children.values()), *map(_of_timer, known.timers.values())]
+    outcomes: dict[int, Outcome] = {row.n: outcome_of(id, row, ops.get(row.n, "")) for row in rows if row.ended_at}
+    signals = [Signal(mailed.id, mailed.name, None, mailed.received_at / 1e6) for mailed in known.mail]
+    return Machine(one.snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=signals), DEFAULT_LIMITS)
+
+
+def _of_child(child: Child) -> ChildOutcome:
+    n = int(child.id.rpartition(".")[2])
+    return ChildOutcome(n, child.status, NO_PAYLOAD.get(child.status, "null"), child.finished_at or 0, child.type, child.name)
+
+
+def _of_timer(timer: Timer) -> ChildOutcome:
+    status = COMPLETED if timer.fired_at is not None else CANCELLED
+    return ChildOutcome(timer.n, status, "null", timer.fired_at or timer.cancelled_at or 0, None, "")
+
+
+# health
+
+
+def advice(health: Health, clock_us: int) -> list[str]:
+    """What an operator should know that breaks no rule. `clock_us`: the time on this machine."""
+    return [*_of_queues(health), *_of_database(health), *_of_clocks(health, clock_us)]
+
+
+def _of_queues(health: Health) -> Iterator[str]:
+    for queue in health.queues:
+        waited_s = (health.now - queue.oldest_at) / 1e6 if queue.oldest_at is not None else 0.0
+        if waited_s >= UNCLAIMED_S:
+            what = f"queue {queue.name}: {queue.ready:,} ready, the oldest for {show_s(waited_s)}"
+            busy = queue.claimed > queue.expired
+            why = "its workers are busy: start more of them" if busy else "no worker claims any: is one running that serves it?"
+            yield f"{what}; {why}"
+        if queue.expired:
+            yield f"queue {queue.name}: {queue.expired:,} claims have expired; their workers are gone, and a running worker takes them back"
+
+
+def _of_database(health: Health) -> Iterator[str]:
+    if health.transaction_s is not None and health.transaction_s >= TRANSACTION_S:
+        yield f"a transaction has been open for {show_s(health.transaction_s)}; vacuum waits for it: see pg_stat_activity, and end it"
+    for table, live, dead in health.dead_rows:
+        if dead > max(live, DEAD_ROWS):
+            yield f"table {table} has {dead:,} dead rows and {live:,} live ones: is autovacuum on, or held up by an old transaction?"
+    if health.notifications is not None and health.notifications > NOTIFICATIONS:
+        yield f"the notification queue is {health.notifications:.0%} full: a session listens and does not read; see pg_stat_activity"
+
+
+def _of_clocks(health: Health, clock_us: int) -> Iterator[str]:
+    apart_s = (health.now - clock_us) / 1e6
+    if health.server and abs(apart_s) > CLOCKS_S:
+        way = "ahead of" if apart_s > 0 else "behind"
+        yield f"the clock of the database is {show_s(abs(apart_s))} {way} that of this machine: do both follow the same time server?"
+
+
+def show_s(seconds: float) -> str:
+    """A length of time in its largest unit."""
+    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"

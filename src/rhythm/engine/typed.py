@@ -1,0 +1,530 @@
+"""Python values as JSON, and back by type hint: the one codec between a user's types and what is stored.
+
+`json_form` goes one level down: the JSON-like form of a value that JSON does not know. `kind_of` reads a hint, once: which values
+pass as they are, and how any other is made into what the hint asks for. A hint that says nothing about JSON changes nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import enum
+import inspect
+import types
+import typing
+from collections import abc
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from rhythm.durations import duration_s
+from rhythm.record import Record
+
+WORDS: dict[type, str] = {
+    type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object",
+}  # fmt: skip
+SHOWN = 60  # characters of a value in a message
+SHOWN_CHOICES = 10
+
+Form = Callable[[Any], Any]
+
+
+# from Python to JSON
+
+
+def json_form(value: Any) -> Any:
+    """The value in terms of simpler ones, down to JSON in a few steps; `NoForm` if its type has no such form."""
+    cls: type = type(value)
+    form = _form_of(cls)
+    if form is None:
+        raise NoForm(cls.__qualname__)
+    return form(value)
+
+
+class NoForm(TypeError):
+    """A type that JSON does not know, and this codec does not either."""
+
+
+def show_time(value: datetime | time) -> str:
+    return value.isoformat().replace("+00:00", "Z")
+
+
+def _seconds(value: timedelta) -> int | float:
+    seconds = value.total_seconds()
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _decimal_text(value: Decimal) -> str:
+    if not value.is_finite():
+        raise ValueError(f"Decimal({str(value)!r}) is not a number")
+    return str(value)
+
+
+def _base64(value: Any) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+def _in_order(value: abc.Set[Any]) -> list[Any]:
+    """The members of a set, each time in the same order."""
+    try:
+        return sorted(value)
+    except TypeError:
+        return sorted(value, key=lambda item: (type(item).__name__, repr(item)))
+
+
+FORMS: tuple[tuple[type, Form], ...] = (  # the first that fits is taken
+    (enum.Enum, lambda value: value.value),
+    (datetime, show_time), (date, date.isoformat), (time, show_time), (timedelta, _seconds), (Decimal, _decimal_text), (UUID, str),
+    (bool, bool), (str, lambda value: str.__str__(value)), (int, int), (float, float),
+    (bytes, _base64), (bytearray, _base64), (memoryview, _base64),
+    (dict, dict), (types.MappingProxyType, dict), (list, list), (tuple, list), (abc.Set, _in_order),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _form_of(cls: type) -> Form | None:
+    if callable(getattr(cls, "model_dump", None)):
+        return lambda value: value.model_dump(mode="json")
+    if (fields := _fields_of(cls)) is not None:
+        return lambda value: {field.key: getattr(value, field.name) for field in fields}
+    return next((form for base, form in FORMS if issubclass(cls, base)), None)
+
+
+# from JSON to Python
+
+
+class Misfit(Exception):
+    """A value that is not what a hint asks for. `path` leads to it from the input."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.path = problem, path
+
+    def inside(self, step: str) -> Misfit:
+        return Misfit(self.problem, step + self.path)
+
+
+class Kind:
+    """What a hint asks for: values of the types `exact` are that already, others `convert` makes into it or refuses.
+
+    `takes`: the JSON types that may fit, in words; empty if any may.
+    """
+
+    __slots__ = ("convert", "exact", "takes")
+
+    def __init__(self, takes: abc.Set[str], convert: Callable[[Any], Any], exact: abc.Set[type] = frozenset()) -> None:
+        self.takes, self.convert, self.exact = frozenset(takes), convert, frozenset(exact)
+
+    def fit(self, value: Any) -> Any:
+        return value if type(value) in self.exact else self.convert(value)
+
+
+def kind_of(hint: Any) -> Kind | None:
+    """What a hint asks for; None if any value may pass as it is."""
+    if hint is None or hint is type(None):
+        return _NULL
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return kind_of(args[0])
+    if origin in (typing.Union, types.UnionType):
+        return _union([kind_of(part) for part in args])
+    if origin is typing.Literal:
+        return _choice([(value, value) for value in args])
+    if isinstance(hint, typing.NewType):
+        return kind_of(hint.__supertype__)
+    cls = origin or hint
+    return _class_kind(cls, args) if isinstance(cls, type) else None
+
+
+def _class_kind(cls: type, args: tuple[Any, ...]) -> Kind | None:
+    if cls in PLAIN_KINDS:
+        return PLAIN_KINDS[cls]
+    if cls in _LISTS:
+        return _list(_LISTS[cls], kind_of(args[0]) if args else None)
+    if cls is tuple:
+        return _tuple(args)
+    if cls in _OBJECTS:
+        return _object(kind_of(args[1]) if len(args) == 2 else None)
+    return _user_kind(cls)
+
+
+@lru_cache(maxsize=1024)  # a class may hold itself; hints are not kept, for `int | str` and `str | int` are equal but not the same
+def _user_kind(cls: type) -> Kind | None:
+    if typing.is_typeddict(cls):
+        return Kind({"an object"}, _TypedDict(cls))
+    if callable(getattr(cls, "model_validate", None)):
+        return Kind(set(), _model(cls))
+    if issubclass(cls, enum.Enum):
+        return _enum(cls)
+    if _fields_of(cls) is not None:
+        return Kind({"an object", "a list"} if issubclass(cls, tuple) else {"an object"}, _Fields(cls))
+    return None
+
+
+def _refuse(value: Any, expected: str) -> Misfit:
+    return Misfit(f"is {shown(value)}, not {expected}")
+
+
+def shown(value: Any) -> str:
+    """A value in a message: as JSON, cut short."""
+    text = orjson.dumps(value, repr).decode()
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _only(cls: type, expected: str) -> Kind:
+    def refuse(value: Any) -> Any:
+        raise _refuse(value, expected)
+
+    return Kind({WORDS[cls]}, refuse, {cls})
+
+
+def _whole(value: Any) -> int:
+    if type(value) is float and value.is_integer() and abs(value) < 2**63:
+        return int(value)
+    raise _refuse(value, "a whole number")
+
+
+def _float(value: Any) -> float:
+    if type(value) is int:
+        return float(value)
+    raise _refuse(value, "a number")
+
+
+def _from_text(expected: str, make: Callable[[str], Any]) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        try:
+            if type(value) is str:
+                return make(value)
+        except (ValueError, OverflowError):
+            pass
+        raise _refuse(value, expected)
+
+    return convert
+
+
+def _timedelta(value: Any) -> timedelta:
+    try:
+        if type(value) in (int, float) and abs(value) < 86400 * 999_999_999:
+            return timedelta(seconds=value)
+        return timedelta(seconds=duration_s(value))
+    except ValueError:
+        raise _refuse(value, 'a duration: seconds, or text such as "1h30m"') from None
+
+
+def _decimal(value: Any) -> Decimal:
+    try:
+        number = Decimal(repr(value) if type(value) is float else value) if type(value) in (int, float, str) else Decimal("NaN")
+        if number.is_finite():
+            return number
+    except InvalidOperation:
+        pass
+    raise _refuse(value, 'a decimal number such as "12.50"')
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError from None
+
+
+_NULL = _only(type(None), "null")
+PLAIN_KINDS: dict[Any, Kind] = {
+    str: _only(str, "text"),
+    bool: _only(bool, "true or false"),
+    int: Kind({"a number"}, _whole, {int}),
+    float: Kind({"a number"}, _float, {float}),
+    datetime: Kind({"text"}, _from_text('a date and time such as "2026-01-31T09:30:00Z"', datetime.fromisoformat)),
+    date: Kind({"text"}, _from_text('a date such as "2026-01-31"', date.fromisoformat)),
+    time: Kind({"text"}, _from_text('a time of day such as "09:30:00"', time.fromisoformat)),
+    timedelta: Kind({"a number", "text"}, _timedelta),
+    Decimal: Kind({"text", "a number"}, _decimal),
+    UUID: Kind({"text"}, _from_text("a UUID", UUID)),
+    bytes: Kind({"text"}, _from_text("bytes as base64", _bytes)),
+    bytearray: Kind({"text"}, _from_text("bytes as base64", lambda text: bytearray(_bytes(text)))),
+}
+_LISTS: dict[Any, type | None] = {  # what a list becomes; None: it stays one
+    list: None, abc.Sequence: None, abc.MutableSequence: None, abc.Collection: None, abc.Iterable: None,
+    set: set, abc.Set: set, abc.MutableSet: set, frozenset: frozenset,
+}  # fmt: skip
+_OBJECTS = {dict, abc.Mapping, abc.MutableMapping}
+
+
+def _list(make: type | None, item: Kind | None) -> Kind:
+    def convert(value: Any) -> Any:
+        if type(value) is not list:
+            raise _refuse(value, "a list")
+        items = _items(value, item)
+        try:
+            return items if make is None else make(items)
+        except TypeError:
+            raise Misfit("is a list with members that cannot be in a set") from None
+
+    return Kind({"a list"}, convert, {list} if item is None and make is None else set())
+
+
+def _items(values: list[Any], item: Kind | None) -> list[Any]:
+    if item is None or item.exact.issuperset(map(type, values)):
+        return values
+    return [_step(item, value, f"[{i}]") for i, value in enumerate(values)]
+
+
+def _step(kind: Kind, value: Any, step: str) -> Any:
+    try:
+        return kind.fit(value)
+    except Misfit as misfit:
+        raise misfit.inside(step) from None
+
+
+def _tuple(args: tuple[Any, ...]) -> Kind:
+    if not args or args[-1] is ...:
+        return _list(tuple, kind_of(args[0]) if args else None)
+    kinds = [kind_of(arg) for arg in args]
+
+    def convert(value: Any) -> Any:
+        if type(value) is not list or len(value) != len(kinds):
+            raise _refuse(value, f"a list of {len(kinds)}")
+        pairs = enumerate(zip(kinds, value, strict=True))
+        return tuple([item if kind is None else _step(kind, item, f"[{i}]") for i, (kind, item) in pairs])
+
+    return Kind({"a list"}, convert)
+
+
+def _object(inner: Kind | None) -> Kind:
+    def convert(value: Any) -> Any:
+        if type(value) is not dict:
+            raise _refuse(value, "an object")
+        if inner is None or inner.exact.issuperset(map(type, value.values())):
+            return value
+        return {key: _step(inner, item, f".{key}") for key, item in value.items()}
+
+    return Kind({"an object"}, convert, {dict} if inner is None else set())
+
+
+def _union(parts: list[Kind | None]) -> Kind | None:
+    """The first part that fits; whatever one of them takes as it is, and none before could convert, passes at once."""
+    kinds = [part for part in parts if part is not None]
+    if len(kinds) < len(parts):
+        return None
+    exact: set[type] = set()
+    for i, part in enumerate(kinds):
+        earlier = [before.takes for before in kinds[:i]]
+        exact |= {cls for cls in part.exact if all(takes and WORDS[cls] not in takes for takes in earlier)}
+
+    def convert(value: Any) -> Any:
+        word, problems = WORDS.get(type(value), ""), []
+        for part in kinds:
+            try:
+                return part.fit(value)
+            except Misfit as misfit:
+                if word in part.takes or not part.takes:
+                    problems.append(misfit)
+        raise (
+            problems[0]
+            if len(problems) == 1
+            else _refuse(value, " or ".join(dict.fromkeys(word for k in kinds for word in sorted(k.takes))))
+        )
+
+    takes = frozenset[str]() if not all(part.takes for part in kinds) else frozenset().union(*(part.takes for part in kinds))
+    return Kind(takes, convert, exact)
+
+
+def _choice(pairs: list[tuple[Any, Any]]) -> Kind | None:
+    """One of these: each by its JSON form, and what that stands for. None if one of them has no JSON form."""
+    try:
+        choices = {_as_json(form): meant for form, meant in pairs}
+    except TypeError:
+        return None
+    texts = [text.decode() for text in choices]
+    listed = ", ".join(texts[:SHOWN_CHOICES]) + (", …" if len(texts) > SHOWN_CHOICES else "")
+
+    def convert(value: Any) -> Any:
+        for form in (value, int(value)) if type(value) is float and value.is_integer() else (value,):
+            if (text := _as_json(form)) in choices:
+                return choices[text]
+        raise _refuse(value, listed if len(texts) == 1 else f"one of {listed}")
+
+    return Kind({WORDS[type(orjson.loads(text))] for text in choices}, convert)
+
+
+def _as_json(value: Any) -> bytes:
+    return orjson.dumps(value, json_form, orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME)
+
+
+def _enum(cls: type[enum.Enum]) -> Kind | None:
+    if issubclass(cls, enum.Flag):
+        return Kind({"a number"}, _flag(cls))
+    return _choice([(member.value, member) for member in cls])
+
+
+def _flag(cls: type[enum.Flag]) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        try:
+            return cls(PLAIN_KINDS[int].fit(value))
+        except ValueError:
+            raise _refuse(value, f"a sum of {', '.join(str(member.value) for member in cls)}") from None
+
+    return convert
+
+
+def _model(cls: Any) -> Callable[[Any], Any]:
+    """A model that validates itself, as those of pydantic do."""
+
+    def convert(value: Any) -> Any:
+        try:
+            return cls.model_validate(value)
+        except Exception as problem:
+            raise Misfit(f"is refused by {cls.__name__}: {str(problem)[:500]}") from None
+
+    return convert
+
+
+class Field(Record):
+    """A field of a class: its name in Python, and its key in JSON."""
+
+    name: str
+    key: str
+    required: bool
+    given: bool = True  # to the constructor; else it is computed there
+
+
+def _fields_of(cls: type) -> tuple[Field, ...] | None:
+    """The fields of a dataclass, a NamedTuple or a msgspec Struct; None for other classes."""
+    if hasattr(cls, "__dataclass_fields__"):
+        return tuple(_dataclass_field(field) for field in dataclasses.fields(cls))
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return tuple(Field(name, name, name not in cls._field_defaults) for name in cls._fields)  # type: ignore[attr-defined]  # asked above
+    if hasattr(cls, "__struct_fields__"):
+        names: tuple[str, ...] = cls.__struct_fields__
+        keys = getattr(cls, "__struct_encode_fields__", names)
+        required = inspect.signature(cls).parameters
+        return tuple(
+            Field(name, key, name in required and required[name].default is inspect.Parameter.empty)
+            for name, key in zip(names, keys, strict=True)
+        )
+    return None
+
+
+def _dataclass_field(field: dataclasses.Field[Any]) -> Field:
+    without_default = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    return Field(field.name, field.name, field.init and without_default, field.init)
+
+
+def hints_of(thing: Any, include_extras: bool = False) -> dict[str, Any]:
+    """The hints of a function or class; none if one of them names something that cannot be imported."""
+    try:
+        return typing.get_type_hints(thing, include_extras=include_extras)
+    except Exception:
+        return {}
+
+
+class _Fields:
+    """Makes an instance of a class from an object with its fields. What the fields ask for is looked up at the first use."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self._fields: dict[str, tuple[Field, Kind | None]] | None = None
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is list and issubclass(self.cls, tuple) and len(value) <= len(self.fields()):
+            value = dict(zip(self.fields(), value, strict=False))
+        if type(value) is not dict:
+            raise _refuse(value, f"an object with the fields of {self.cls.__name__}")
+        self._check(value)
+        given = {}
+        for key, item in value.items():
+            field, kind = self.fields()[key]
+            if field.given:
+                given[field.name] = item if kind is None else _step(kind, item, f".{key}")
+        try:
+            return self.cls(**given)
+        except Exception as problem:  # its own checks, in __post_init__ or __init__
+            raise Misfit(f"is refused by {self.cls.__name__}: {type(problem).__name__}: {problem}") from None
+
+    def fields(self) -> dict[str, tuple[Field, Kind | None]]:
+        if self._fields is None:
+            hints = hints_of(self.cls)
+            self._fields = {field.key: (field, kind_of(hints.get(field.name, Any))) for field in _fields_of(self.cls) or ()}
+        return self._fields
+
+    def _check(self, value: dict[str, Any]) -> None:
+        for key, (field, _) in self.fields().items():
+            if field.required and key not in value:
+                raise Misfit(f"has no `{key}`, which {self.cls.__name__} needs")
+        for key in value:
+            if key not in self.fields():
+                raise Misfit(f"has `{key}`, which {self.cls.__name__} does not take; it takes {', '.join(self.fields())}")
+
+
+class _TypedDict:
+    """Checks an object for the keys of a TypedDict; what else it has stays."""
+
+    def __init__(self, cls: Any) -> None:
+        self.cls = cls
+        self._keys: tuple[dict[str, Kind | None], list[str]] | None = None
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is not dict:
+            raise _refuse(value, "an object")
+        kinds, required = self.keys()
+        for key in required:
+            if key not in value:
+                raise Misfit(f"has no `{key}`, which {self.cls.__name__} needs")
+        return {key: item if (kind := kinds.get(key)) is None else _step(kind, item, f".{key}") for key, item in value.items()}
+
+    def keys(self) -> tuple[dict[str, Kind | None], list[str]]:
+        """What each key asks for, and those that must be there. `__required_keys__` is wrong where hints are texts."""
+        if self._keys is None:
+            said = {key: typing.get_origin(hint) for key, hint in hints_of(self.cls, include_extras=True).items()}
+            unsaid = self.cls.__required_keys__
+            needed = [
+                key for key, origin in said.items() if origin is typing.Required or (origin is not typing.NotRequired and key in unsaid)
+            ]
+            self._keys = {key: kind_of(hint) for key, hint in hints_of(self.cls).items()}, needed
+        return self._keys
+
+
+# the inputs of a function
+
+
+class Inputs:
+    """Fits the arguments of a call to the hints of its function."""
+
+    def __init__(self, function: Callable[..., Any], signature: inspect.Signature) -> None:
+        hints = hints_of(function)
+        self.named: dict[str, Kind | None] = {}
+        self.first: tuple[str, Kind] | None = None  # the one argument that is not named
+        self.others: Kind | None = None
+        positional = False
+        for p in signature.parameters.values():
+            kind = kind_of(hints[p.name]) if p.name in hints else None
+            if kind is not None and p.default is None:
+                kind = _union([kind, _NULL])
+            if not positional and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL):
+                positional = True
+                self.first = (p.name, kind) if kind else None
+            if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+                self.named[p.name] = kind
+            elif p.kind is p.VAR_KEYWORD:
+                self.others = kind
+
+    def __bool__(self) -> bool:
+        return any(self.named.values()) or bool(self.first or self.others)
+
+    def fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as the hints ask for them; `Misfit` if one is something else."""
+        if args and self.first:
+            name, kind = self.first
+            args = (_step(kind, args[0], name), *args[1:])
+        changed = kwargs
+        for key, value in kwargs.items():
+            asked = self.named.get(key, self.others)
+            if asked is not None and type(value) not in asked.exact:
+                changed = {**changed, key: _step(asked, value, key)}
+        return args, changed

@@ -1,0 +1,163 @@
+"""The rules that every database of Rhythm keeps, and asking for what breaks them.
+
+A rule is a statement in `doctor.sql` of each database, or, where a plan must be understood, part of the judge that the caller
+brings along (`rhythm.engine.doctor`): a store knows rows, not meanings. Whoever asks sees one snapshot of a moving database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from rhythm.record import Record
+from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
+
+TOLD = 20  # findings of one rule; the others are only counted
+US = 1_000_000
+
+REPORT = "report it as a bug of Rhythm, unless somebody changed the database by hand or restored only a part of it"
+SERVE = "is a worker running? its services do this; if one is, look at its log"
+
+
+class Rule(Record):
+    """What must hold, and what to do where it does not."""
+
+    law: str
+    remedy: str = REPORT
+
+
+RULES: Mapping[str, Rule] = {
+    # what has ended
+    "ended_once": Rule("a workflow ends once, and takes no turn after that"),
+    "ended_clean": Rule("what has ended has exactly one outcome, what has not ended has none"),
+    "ended_timers": Rule("a workflow that has ended has no timers"),
+    "ended_ready": Rule("what has ended is in no queue", "a running worker removes the row of a workflow; for a task, " + REPORT),
+    "children_asked_to_end": Rule(
+        "the children of a workflow that failed or was cancelled are asked to end, and none of an ended one is held back",
+        "cancel the child; and " + REPORT,
+    ),
+    "cancelled_tasks_end": Rule("a cancelled task that nobody runs ends", SERVE),
+    # history
+    "history_whole": Rule("the history has every turn of a workflow, from the first on"),
+    "history_chained": Rule("each turn begins with the status in which the one before it ended"),
+    "history_agrees": Rule("a workflow has the status in which its last turn left it"),
+    "attempts_counted": Rule("the attempts of a task are counted, and it completes in one of its own"),
+    "times_sound": Rule(
+        "nothing ends before it began, or happens in the future", "was the clock of the database set back? timers and timeouts may be late"
+    ),
+    # claims and fences
+    "fences_grow": Rule("the fences of an execution never go back, and each belongs to one worker"),
+    "fences_drawn": Rule(
+        "every fence was drawn from the sequence, and once",
+        "after a restore or a failover the sequence must be set beyond the highest fence before workers start",
+    ),
+    "claim_newest": Rule(
+        "a claim on a workflow is as new as its context", "stop the worker that holds it: when the claim expires, another can take over"
+    ),
+    "claims_taken_back": Rule("a claim that has expired is taken back", SERVE),
+    # queues
+    "pending_queued": Rule(
+        "what has not begun is queued, held back or paused",
+        "pausing and resuming a workflow queues it again, a task must be cancelled; and " + REPORT,
+    ),
+    "ready_agrees": Rule("a queue row fits its execution"),
+    "overdue": Rule("timers, retries, delayed starts and timeouts happen when they are due", SERVE),
+    # waiting
+    "no_lost_wake": Rule(
+        "a workflow is asleep only while what it awaits has not happened", "pause and resume it: that wakes it; and " + REPORT
+    ),
+    "no_orphan_wait": Rule(
+        "whatever a workflow awaits can still happen", "nothing will wake it: cancel it and start it anew; and " + REPORT
+    ),
+    "waits_for_something": Rule("a workflow that is asleep awaits something", "pause and resume it: that wakes it; and " + REPORT),
+    "owned_once": Rule(
+        "a task without a row is awaited by a workflow that somebody holds or will take",
+        "pause and resume the workflow: that wakes it; and " + REPORT,
+    ),
+    # what belongs together
+    "belongs": Rule("every row belongs to an execution", "rows of executions that are gone do no harm; " + REPORT),
+    "context_kept": Rule("a workflow has a context, a task has none", "without its context it cannot go on: start it anew; and " + REPORT),
+    "definition_kept": Rule("the program of every workflow that has not ended is there", "register this version of the workflow again"),
+    "child_ids": Rule("a child's id is that of its parent and its number, and a family has one root"),
+    "numbers_once": Rule("a number stands for one child or one timer of a workflow"),
+    "one_per_key": Rule("of one name and idempotency key there is one execution", "is the unique index executions_key there, and valid?"),
+    "status_known": Rule("types and statuses are those that Rhythm knows", "was a newer Rhythm at work here? then upgrade; else " + REPORT),
+    "timers_sound": Rule("a timer never fires early, nor after it was cancelled"),
+    "signals_numbered": Rule("the signals of a mailbox are numbered without a gap"),
+    "signals_in_order": Rule("signals of one name are taken in the order in which they were sent"),
+    "signals_taken": Rule("a signal is taken by a turn that was committed"),
+    # snapshots
+    "snapshot_readable": Rule(
+        "the snapshot of a workflow can be read",
+        "was a newer Rhythm at work here? then upgrade; else restore it from a backup, or cancel it",
+    ),
+    "context_agrees": Rule("what a context tells people is what its snapshot says"),
+    "within_limits": Rule("a snapshot is within the limits of the interpreter"),
+}  # fmt: skip
+
+
+class Ask(Protocol):
+    """Runs a named statement inside the snapshot. `rows`: pairs that it gets as a table of the columns id and n."""
+
+    def __call__(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Any]: ...
+
+
+class Evidence:
+    """What a judge may ask about, all of it in one snapshot."""
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+
+    def live(self, page: int) -> Iterator[list[Live]]:
+        """The workflows that have not ended, of `page` contexts at a time."""
+        after = ""
+        while rows := self.ask("contexts", after=after, limit=page):
+            after = rows[-1][0]
+            yield [Live(*row) for row in rows if row[1] is not None and row[1] < TERMINAL]
+
+    def children(self, ids: Sequence[str]) -> list[Child]:
+        return [Child(*row) for row in self.ask("children_by_id", ids=list(ids))] if ids else []
+
+    def timers(self, numbers: Sequence[tuple[str, int]]) -> list[Timer]:
+        return [Timer(*row) for row in self.ask("timers_by_number", numbers)] if numbers else []
+
+    def mail(self, ids: Sequence[str]) -> list[Mailed]:
+        return [Mailed(*row) for row in self.ask("mailboxes", ids=list(ids))]
+
+
+Judge = Callable[[Evidence], Iterable[Finding]]
+
+
+def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Judge | None) -> list[Finding]:
+    """Everything that breaks a rule, in the order of the rules."""
+    before = now - int(grace_s * US)
+    found = [
+        Finding(name, subject, _with_names(message), of)
+        for name in names
+        if name in RULES
+        for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
+    ]
+    found += _bounded(judge(Evidence(ask))) if judge else ()
+    order = {name: position for position, name in enumerate(RULES)}
+    return sorted(found, key=lambda finding: (order[finding.rule], finding.subject))
+
+
+def bounded_text(text: str, limit: str) -> str:
+    """A rule's statement, with the number of its rows beside each of the first."""
+    return f"SELECT subject, message, count(*) OVER () FROM (\n{text}\n) AS found ORDER BY subject, message LIMIT {limit}"
+
+
+def _bounded(found: Iterable[Finding]) -> Iterator[Finding]:
+    of: Counter[str] = Counter()
+    kept: list[Finding] = []
+    for finding in found:
+        of[finding.rule] += 1
+        if of[finding.rule] <= TOLD:
+            kept.append(finding)
+    return (finding.replace(of=of[finding.rule]) for finding in kept)
+
+
+def _with_names(message: str) -> str:
+    return re.sub(r"status (\d+)", lambda found: STATUS_NAMES.get(int(found[1]), found[0]), message)

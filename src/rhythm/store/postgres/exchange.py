@@ -1,0 +1,74 @@
+"""Where events meet those who wait for them: inside a transaction that locked the types first.
+
+Under that lock no wait is opened and no event is published but by ourselves. Waits still end meanwhile (a timeout, a cancel):
+each such end holds the ready row of its workflow, and so do we before we end one, by waking it first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from rhythm.store.base import COMPLETED, NewEvent
+from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.postgres.connection import AgainError
+from rhythm.store.postgres.rows import Rows
+
+
+class Exchange:
+    """The events of one transaction, and the waits that they and older ones end."""
+
+    def __init__(self, rows: Rows, events: Sequence[NewEvent], waited: Iterable[str] = ()) -> None:
+        """Locks the types of what is published, and of what begins to be `waited` for."""
+        self.rows, self.db, self.events = rows, rows.db, events
+        counts = Counter(dict.fromkeys(waited, 0))
+        counts.update(event.type for event in events)
+        locks = [dict(type=type, count=count) for type, count in sorted(counts.items())]
+        self.last: dict[str, int] = dict(self.db.batch("lock_types", locks))
+
+    def waiting(self) -> list[str]:
+        """Who may be woken by what is published."""
+        return [wait.execution_id for wait in self._open_waits()]
+
+    def publish(self, events: Sequence[NewEvent], now: int) -> bool:
+        """Publishes those that are new; whether there were any."""
+        new = [Event(*row) for row in self.db.batch("insert_events", self._numbered(events, now))]
+        if new:
+            self._end(matches(self._open_waits(), new), now)
+        return bool(new)
+
+    def look(self, opened: Sequence[tuple[str, int]], now: int) -> None:
+        """What waits for events from now on may find one that is there already."""
+        waits = [Wait(*row) for row in self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened])]
+        seen = set(self.db.all("taken_events", ids=[wait.execution_id for wait in waits])) if waits else set()
+        after = {wait.type: dict(type=wait.type, at=wait.since, n=0) for wait in sorted(waits, key=lambda wait: -wait.since)}
+        found: list[Match] = []
+        while after and (page := [Event(*row) for row in self.db.batch("events_after", list(after.values()), limit=PAGE)]):
+            new = matches(waits, page, seen)
+            seen |= {(match.wait.execution_id, match.event.id) for match in new}
+            waits = [wait for wait in waits if wait not in {match.wait for match in new}]
+            last = {event.type: event for event in sorted(page, key=lambda event: (event.published_at, event.n))}
+            wanted = {wait.type for wait in waits} & last.keys()
+            after = {type: dict(type=type, at=last[type].published_at, n=last[type].n) for type in wanted}
+            found += new
+        self._end(found, now)
+
+    def _open_waits(self) -> list[Wait]:
+        types = sorted({event.type for event in self.events})
+        return [Wait(*row) for row in self.db.all("open_waits", types=types)] if types else []
+
+    def _numbered(self, events: Sequence[NewEvent], now: int) -> list[dict[str, object]]:
+        """Each with a number of its type, which was counted up by as many."""
+        left = Counter(event.type for event in events)
+        rows = []
+        for event in events:
+            n = self.last[event.type] - left[event.type] + 1
+            left[event.type] -= 1
+            rows.append(dict(id=event.id, type=event.type, n=n, data=event.data, published_at=now + event.later_us))
+        return rows
+
+    def _end(self, found: Sequence[Match], now: int) -> None:
+        self.rows.wake((match.wait.execution_id for match in found), now)
+        rows = [dict(id=match.wait.execution_id, n=match.wait.n, event_id=match.event.id) for match in found]
+        if len(self.db.batch("end_waits", rows, status=COMPLETED, now=now)) < len(rows):
+            raise AgainError  # one has ended while we waited for its workflow: another wait may be the one to take the event

@@ -1,0 +1,257 @@
+-- The rules of `rhythm doctor`: each statement finds what must not be, as a subject and a message. All of them run in one snapshot.
+-- Times are compared with :now, the beginning of that snapshot; :before is a grace earlier. In messages, `status 5` is shown by name.
+
+-- name: ended_once
+-- One terminal turn, and none after it.
+SELECT h.execution_id AS subject, 'turn ' || max(h.seq) || ' comes after turn ' || min(e.seq) || ', which ended it' AS message
+FROM history e JOIN history h ON h.execution_id = e.execution_id AND h.seq > e.seq
+WHERE e.to_status >= 5 GROUP BY h.execution_id
+
+-- name: history_whole
+-- The history counts every turn of the context, from 1 and without a gap.
+SELECT c.execution_id AS subject,
+  'its context is at turn ' || c.seq || ', its history has ' || coalesce(h.turns, 0) || ' turns up to ' || coalesce(h.highest, 0) AS message
+FROM workflow_execution_context c
+LEFT JOIN (SELECT execution_id, count(*) AS turns, min(seq) AS lowest, max(seq) AS highest FROM history GROUP BY execution_id) h
+  ON h.execution_id = c.execution_id
+WHERE coalesce(h.turns, 0) <> c.seq OR coalesce(h.highest, 0) <> c.seq OR coalesce(h.lowest, 1) <> 1
+
+-- name: history_chained
+-- Each turn begins with the status in which the one before it ended.
+SELECT b.execution_id AS subject, 'turn ' || b.seq || ' began as status ' || b.from_status || ', and not as status ' || coalesce(a.to_status, 0) AS message
+FROM history b JOIN executions e ON e.id = b.execution_id AND e.type = 0
+LEFT JOIN history a ON a.execution_id = b.execution_id AND a.seq = b.seq - 1
+WHERE (a.seq IS NOT NULL AND b.from_status <> a.to_status) OR (b.seq = 1 AND b.from_status <> 0)
+
+-- name: history_agrees
+-- The last turn left the workflow in the status that it has.
+SELECT e.id AS subject, 'it is status ' || e.status || ', its last turn left it as status ' || coalesce(h.to_status, 0) AS message
+FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
+LEFT JOIN history h ON h.execution_id = e.id AND h.seq = c.seq
+WHERE e.type = 0 AND ((c.seq = 0 AND e.status <> 0) OR (h.seq IS NOT NULL AND h.to_status <> e.status))
+
+-- name: fences_grow
+-- A fence never goes back, belongs to one worker, and the context has the newest one.
+SELECT b.execution_id AS subject, 'turn ' || b.seq || ' has fence ' || b.fence || ', the one before it ' || a.fence AS message
+FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.seq + 1 WHERE b.fence < a.fence
+UNION ALL
+SELECT execution_id, 'fence ' || fence || ' was used by ' || min(worker) || ' and by ' || max(worker)
+FROM history GROUP BY execution_id, fence HAVING min(worker) <> max(worker)
+UNION ALL
+SELECT c.execution_id, 'its context has fence ' || c.fence || ', its history has fence ' || max(h.fence)
+FROM workflow_execution_context c JOIN history h ON h.execution_id = c.execution_id AND h.fence > c.fence GROUP BY c.execution_id, c.fence
+
+-- name: fences_drawn
+-- Every fence was drawn from the sequence, and no two claims have the same one.
+SELECT x.subject, 'fence ' || x.fence || ' of its ' || x.place || ' was never drawn; the last one was ' || d.n AS message
+FROM (SELECT id AS subject, fence, 'claim' AS place FROM ready
+      UNION ALL SELECT execution_id, fence, 'context' FROM workflow_execution_context
+      UNION ALL SELECT id, fence, 'row' FROM executions) x
+CROSS JOIN fences d
+WHERE x.fence > d.n
+UNION ALL
+SELECT min(id), 'its claim and that of ' || max(id) || ' have the same fence ' || fence FROM ready WHERE fence IS NOT NULL GROUP BY fence HAVING count(*) > 1
+
+-- name: claim_newest
+-- Whoever holds a workflow has a fence that its context accepts; else it could never commit, nor lose the claim.
+SELECT r.id AS subject, r.claimed_by || ' holds it with fence ' || r.fence || ', its context has the newer ' || c.fence AS message
+FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.fence < c.fence
+
+-- name: claims_taken_back
+-- A claim that has expired is taken back within the grace.
+SELECT id AS subject, 'the claim of ' || claimed_by || ' expired ' || ((:now - claim_expires_at) / 1000000) || ' s ago' AS message
+FROM ready WHERE state = 1 AND claim_expires_at < :before
+
+-- name: ended_clean
+-- What has ended has one outcome and is not held back; what has not ended has none.
+SELECT id AS subject, CASE WHEN held AND status >= 5 THEN 'it has ended, and is held back' ELSE 'it is status ' || status
+  || CASE WHEN result IS NULL THEN ' without a result' ELSE ' with a result' END
+  || CASE WHEN error IS NULL THEN ' and without an error' ELSE ' and with an error' END END AS message
+FROM executions
+WHERE CASE WHEN status >= 5 THEN held OR (status = 5) <> (result IS NOT NULL) OR (status = 5) <> (error IS NULL)
+  ELSE result IS NOT NULL OR error IS NOT NULL END
+
+-- name: ended_timers
+-- No timer waits for a workflow that has ended.
+SELECT t.execution_id AS subject, 'it has ended, and its timer ' || t.n || ' is still there' AS message
+FROM timer_tasks t JOIN executions e ON e.id = t.execution_id
+WHERE e.finished_at IS NOT NULL AND t.fired_at IS NULL AND t.cancelled_at IS NULL
+
+-- name: ended_ready
+-- A task leaves the queue when it ends. A workflow may be woken once more; within the grace somebody sees that it has ended.
+SELECT r.id AS subject, 'it has ended, and is still in queue ' || r.queue AS message
+FROM ready r JOIN executions e ON e.id = r.id
+WHERE e.finished_at IS NOT NULL AND (e.type = 1 OR (e.finished_at < :before AND r.order_key < :before))
+
+-- name: children_asked_to_end
+-- When a workflow ends without success, its children are asked to end; when it ends at all, none is held back.
+SELECT c.id AS subject, 'its parent is status ' || p.status || CASE WHEN c.held THEN ', and nobody will let it begin' ELSE ', and it was not asked to end' END AS message
+FROM executions c JOIN executions p ON p.id = c.parent_id
+WHERE c.finished_at IS NULL AND c.cancel_requested_at IS NULL AND (p.status IN (6, 7) OR (p.finished_at IS NOT NULL AND c.held))
+
+-- name: cancelled_tasks_end
+-- A cancelled task that nobody runs ends within the grace.
+SELECT e.id AS subject, 'it was cancelled ' || ((:now - e.cancel_requested_at) / 1000000) || ' s ago, nobody runs it, and it has not ended' AS message
+FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.cancel_requested_at < :before AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)
+
+-- name: pending_queued
+-- What has not begun is queued, held back or, a workflow, paused.
+SELECT e.id AS subject, 'it has not begun, and it is not queued' AS message
+FROM executions e LEFT JOIN ready r ON r.id = e.id
+WHERE e.finished_at IS NULL AND r.id IS NULL AND e.status = 0 AND NOT e.held
+  AND (e.type = 1 OR e.paused_at IS NULL OR e.cancel_requested_at IS NOT NULL)
+
+-- name: ready_agrees
+-- A queue row fits its execution. Whoever gives a claim back gives its attempt back, also one that its row counts already.
+SELECT r.id AS subject, 'its queue row is that of another kind of execution' AS message
+FROM ready r JOIN executions e ON e.id = r.id WHERE r.kind <> e.type
+UNION ALL
+SELECT r.id, 'it is held back, and it is in queue ' || r.queue FROM ready r JOIN executions e ON e.id = r.id WHERE e.held
+UNION ALL
+SELECT r.id, 'its queue row counts ' || r.attempt || ' attempts, its own row ' || e.attempt
+FROM ready r JOIN executions e ON e.id = r.id WHERE e.type = 1 AND (r.attempt < e.attempt - 1 OR r.attempt < 0)
+UNION ALL
+SELECT id, 'its claim never expires' FROM ready WHERE (state = 1) <> (claim_expires_at IS NOT NULL)
+UNION ALL
+SELECT r.id, 'it crashed in turn ' || r.crash_seq || ', and has only come to turn ' || c.seq
+FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.crash_seq > c.seq
+
+-- name: belongs
+-- Every row belongs to an execution. A queue row may be made too late for one that is gone; within the grace it goes.
+SELECT x.subject, 'its ' || x.place || ' is there, and the execution is not' AS message
+FROM (SELECT DISTINCT execution_id AS subject, 'context' AS place FROM workflow_execution_context
+      UNION ALL SELECT DISTINCT execution_id, 'history' FROM history
+      UNION ALL SELECT DISTINCT execution_id, 'timer' FROM timer_tasks
+      UNION ALL SELECT DISTINCT execution_id, 'signal' FROM workflow_signals
+      UNION ALL SELECT id, 'queue row' FROM ready WHERE order_key < :before) x
+WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.subject)
+
+-- name: context_kept
+-- A workflow has a context, a task has none.
+SELECT e.id AS subject, CASE WHEN e.type = 0 THEN 'it is a workflow without a context' ELSE 'it is a task with a context' END AS message
+FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id WHERE (e.type = 0) <> (c.execution_id IS NOT NULL)
+
+-- name: definition_kept
+-- The program of every workflow that has not ended is there.
+SELECT e.id AS subject, 'there is no version ' || e.version || ' of workflow ' || e.name AS message
+FROM executions e WHERE e.finished_at IS NULL AND e.type = 0
+  AND NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.name = e.name AND d.version = e.version)
+
+-- name: child_ids
+-- A child's id is its parent's with its number, and the whole family has one root.
+SELECT id AS subject, 'it is child ' || child_no || ' of ' || parent_id AS message
+FROM executions WHERE parent_id IS NOT NULL AND id <> parent_id || '.' || child_no
+UNION ALL
+SELECT c.id, 'its parent ' || c.parent_id || ' is not there'
+FROM executions c WHERE c.parent_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM executions p WHERE p.id = c.parent_id)
+UNION ALL
+SELECT c.id, 'its root is ' || c.root_id || ', that of its parent ' || p.root_id
+FROM executions c JOIN executions p ON p.id = c.parent_id WHERE c.root_id <> p.root_id
+UNION ALL
+SELECT c.id, 'its parent is a task' FROM executions c JOIN executions p ON p.id = c.parent_id WHERE p.type <> 0
+UNION ALL
+SELECT id, 'it has no parent, but root ' || root_id || ' and number ' || child_no
+FROM executions WHERE parent_id IS NULL AND (root_id <> id OR child_no <> 0)
+
+-- name: numbers_once
+-- A number stands for one child or one timer.
+SELECT parent_id AS subject, count(*) || ' children have number ' || child_no AS message
+FROM executions WHERE parent_id IS NOT NULL GROUP BY parent_id, child_no HAVING count(*) > 1
+UNION ALL
+SELECT t.execution_id, 'number ' || t.n || ' is a timer and a child' FROM timer_tasks t JOIN executions e ON e.id = t.execution_id || '.' || t.n
+
+-- name: one_per_key
+-- Of one workflow and idempotency key there is one execution.
+SELECT min(id) AS subject, count(*) || ' executions of ' || name || ' have the key ' || key AS message
+FROM executions WHERE key IS NOT NULL GROUP BY name, key HAVING count(*) > 1
+
+-- name: status_known
+-- Types and statuses are those we know; a task is never suspended.
+SELECT id AS subject, 'type ' || type || ' with status ' || status || ' means nothing' AS message
+FROM executions WHERE NOT ((type = 0 AND status IN (0, 1, 2, 5, 6, 7, 8)) OR (type = 1 AND status IN (0, 5, 6, 7)))
+
+-- name: attempts_counted
+-- A task completes in an attempt of its own, under a claim, and no failed attempt is later than what it has counted.
+SELECT h.execution_id AS subject, 'attempt ' || h.seq || ' failed, and it is status ' || e.status || ' with ' || e.attempt || ' attempts' AS message
+FROM history h JOIN executions e ON e.id = h.execution_id
+WHERE e.type = 1 AND (h.seq < 1 OR h.seq > e.attempt OR (e.status = 5 AND h.seq = e.attempt))
+UNION ALL
+SELECT h.execution_id, 'its attempt ' || h.seq || ' is told as a turn to status ' || h.to_status
+FROM history h JOIN executions e ON e.id = h.execution_id WHERE e.type = 1 AND (h.from_status <> 0 OR h.to_status <> 0)
+UNION ALL
+SELECT id, 'it has completed without an attempt or a claim'
+FROM executions WHERE type = 1 AND status = 5 AND (attempt < 1 OR fence IS NULL)
+
+-- name: timers_sound
+-- A timer fires at its time or later, and not after it was cancelled.
+SELECT execution_id AS subject, 'its timer ' || n || CASE WHEN cancelled_at IS NOT NULL THEN ' was cancelled, and fired'
+  WHEN fire_at IS NULL THEN ' fired while it was held back' ELSE ' fired ' || (fire_at - fired_at) || ' µs too early' END AS message
+FROM timer_tasks WHERE fired_at IS NOT NULL AND (cancelled_at IS NOT NULL OR fire_at IS NULL OR fired_at < fire_at)
+
+-- name: overdue
+-- What is due happens within the grace: timers, retries, delayed starts, timeouts.
+SELECT execution_id AS subject, 'its timer ' || n || ' is overdue by ' || ((:now - fire_at) / 1000000) || ' s' AS message
+FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at < :before
+UNION ALL
+SELECT id, 'it should have been queued again ' || ((:now - due_at) / 1000000) || ' s ago' FROM ready WHERE state = 2 AND due_at < :before
+UNION ALL
+SELECT id, 'it should have been timed out ' || ((:now - timeout_at) / 1000000) || ' s ago'
+FROM executions WHERE timeout_at < :before AND timed_out_at IS NULL AND finished_at IS NULL
+
+-- name: signals_numbered
+-- A mailbox counts its signals from 1 without a gap.
+SELECT execution_id AS subject, 'it was sent ' || count(*) || ' signals, numbered ' || min(n) || ' to ' || max(n) AS message
+FROM workflow_signals GROUP BY execution_id HAVING count(*) <> max(n) OR min(n) <> 1
+
+-- name: signals_in_order
+-- Signals of one name are taken in the order in which they were sent.
+SELECT execution_id AS subject, 'signal ' || n || ' (' || name || ') was taken before one that was sent earlier' AS message
+FROM (SELECT execution_id, name, n, consumed_seq, lag(n) OVER sent AS earlier, lag(consumed_seq) OVER sent AS earlier_seq
+      FROM workflow_signals WINDOW sent AS (PARTITION BY execution_id, name ORDER BY n)) s
+WHERE consumed_seq IS NOT NULL AND earlier IS NOT NULL AND (earlier_seq IS NULL OR earlier_seq > consumed_seq)
+
+-- name: signals_taken
+-- A signal is taken by a turn that was committed.
+SELECT s.execution_id AS subject, 'signal ' || s.n || ' (' || s.name || ') was taken in turn ' || s.consumed_seq || ', which never was' AS message
+FROM workflow_signals s LEFT JOIN history h ON h.execution_id = s.execution_id AND h.seq = s.consumed_seq
+WHERE s.consumed_seq IS NOT NULL AND h.seq IS NULL
+
+-- name: times_sound
+-- Nothing ends before it began, or happens in the future. A clock that was set back by less than a second is forgiven.
+SELECT id AS subject, 'the times of its creation, beginning and end are out of order' AS message
+FROM executions WHERE started_at < created_at - 1000000 OR finished_at < started_at - 1000000 OR finished_at < created_at - 1000000
+UNION ALL
+SELECT id, 'it was created ' || ((created_at - :now) / 1000000) || ' s in the future' FROM executions WHERE created_at > :now + 1000000
+UNION ALL
+SELECT b.execution_id, 'turn ' || b.seq || ' was committed ' || ((a.at - b.at) / 1000000) || ' s before turn ' || a.seq
+FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.seq + 1 WHERE b.at < a.at - 1000000
+
+-- name: contexts
+-- A page of contexts, with what a judge of waits must know. Those that have ended are read over, not left out: a page is
+-- cut from the primary key alone, whatever the planner thinks of the rest.
+SELECT c.execution_id, CASE WHEN e.type = 0 THEN e.status END, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL,
+  e.timed_out_at IS NOT NULL, r.id IS NOT NULL, c.seq, c.statement, CASE WHEN e.status < 5 THEN
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END, c.owned, c.awaiting
+FROM (SELECT * FROM workflow_execution_context WHERE execution_id > :after ORDER BY execution_id LIMIT :limit) c
+LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.execution_id ORDER BY c.execution_id
+
+-- name: children_by_id
+SELECT id, status, finished_at, type, name FROM executions WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: timers_by_number
+SELECT t.execution_id, t.n, t.fired_at, t.cancelled_at
+FROM json_each(:rows) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
+
+-- name: mailboxes
+SELECT execution_id, id, name, received_at FROM workflow_signals
+WHERE execution_id IN (SELECT value FROM json_each(:ids)) AND consumed_seq IS NULL ORDER BY execution_id, n
+
+-- name: count_executions
+SELECT count(*) FROM executions
+
+-- name: queues
+-- What is ready in each queue, since when the oldest of it, what is claimed, and how many of these claims have expired.
+SELECT queue, count(*) FILTER (WHERE state = 0), min(order_key) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 1),
+  count(*) FILTER (WHERE state = 1 AND claim_expires_at < :now)
+FROM ready GROUP BY queue ORDER BY queue

@@ -1,0 +1,51 @@
+"""The store on the connection of a caller who commits or rolls back: what is started there comes with the caller's own data."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rhythm.store.sqlite.store import SQL, Clock, SqliteStore
+
+
+class JoinedStore(SqliteStore):
+    """Executions, on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
+
+    def __init__(self, path: str, clock: Clock, connection: Any) -> None:
+        if not isinstance(connection, sqlite3.Connection):
+            raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
+        self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
+        file = self._cursor().execute("PRAGMA database_list").fetchone()[2]
+        if path == ":memory:" or not file or not os.path.samefile(file, path):
+            raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
+
+    def close(self) -> None:
+        """It is not ours to close."""
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        if not self._db.in_transaction:
+            if self._db.isolation_level is None:
+                raise ValueError("`connection` commits every statement by itself: begin a transaction first")
+            self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("SAVEPOINT rhythm")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK TO rhythm")
+            raise
+        finally:
+            self._db.execute("RELEASE rhythm")
+
+    def _all(self, name: str, *args: Any) -> list[Any]:
+        return self._cursor().execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+
+    def _cursor(self) -> sqlite3.Cursor:
+        """One that gives plain rows, whatever rows the owner of the connection likes."""
+        cursor = self._db.cursor()
+        cursor.row_factory = None
+        return cursor

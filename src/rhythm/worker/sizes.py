@@ -1,0 +1,46 @@
+"""Warnings about stored values that come near their limits: once for each name, not for each value."""
+
+from __future__ import annotations
+
+import logging
+
+from rhythm.limits import DEFAULT_LIMITS, Limits
+from rhythm.store.base import TaskEnd, TurnCommit
+
+log = logging.getLogger("rhythm")
+
+
+class Sizes:
+    """Looks at the sizes of what is about to be stored."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self._told: set[tuple[str, str]] = set()
+
+    def payload(self, what: str, name: str, id: str, text: str) -> None:
+        """`what`, as JSON text, of the task, workflow or signal of this name."""
+        warn = self.limits.payload_warn_bytes
+        if len(text) > warn // 4 and (size := len(text.encode())) > warn:
+            self._tell("payload.large", what, name, id, size, self.limits.payload_bytes)
+
+    def snapshot(self, name: str, id: str, size: int) -> None:
+        if size > self.limits.snapshot_warn_bytes:
+            self._tell("snapshot.large", "snapshot", name, id, size, self.limits.snapshot_bytes)
+
+    def turn(self, name: str, turn: TurnCommit) -> None:
+        for done in turn.done:
+            self.payload("inputs", done.name, turn.id, done.inputs)
+            self.payload("result", done.name, turn.id, done.value)
+        for new in turn.starts:
+            self.payload("inputs", new.name, new.id, new.inputs)
+        for signal in turn.signals:
+            self.payload("signal", signal.name, signal.execution_id, signal.payload)
+        self.payload("result", name, turn.id, turn.value)
+
+    def end(self, name: str, end: TaskEnd) -> None:
+        self.payload("result", name, end.id, end.value)
+
+    def _tell(self, event: str, what: str, name: str, id: str, size: int, limit: int) -> None:
+        if (what, name) not in self._told:
+            self._told.add((what, name))
+            log.warning("%s what=%s name=%s execution=%s bytes=%d limit=%d", event, what, name, id, size, limit)

@@ -1,0 +1,51 @@
+"""Why an execution cannot go on, when nothing is running and nothing is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rhythm.engine.payload import load
+from rhythm.ids import child_id
+from rhythm.store.base import WORKFLOW, Execution, Needed, Store
+from rhythm.vm.plans import Plan, items_of
+
+SHOWN = 5  # waits of one that is stuck
+
+
+def why_stuck(store: Store, execution: Execution) -> str:
+    """What it waits for, or the child that it waits for does."""
+    leaves = list(_leaves(load(execution.awaiting)))
+    ended = {outcome.n for outcome in store.outcomes([Needed(execution.id, [leaf["n"] for leaf in leaves])])[execution.id]}
+    children = {child.id: child for child in store.children(execution.id)}
+    events = {wait.n: wait for wait in store.waits(execution.id)}
+    waits: list[str] = []
+    for leaf in leaves:
+        child = children.get(child_id(execution.id, leaf["n"]))
+        if leaf["n"] in ended:
+            continue
+        if child and child.type == WORKFLOW and child.status != "pending":
+            return why_stuck(store, child)
+        event = events.get(leaf["n"])
+        begun = not (event.held if event else child)  # a child that is asleep has begun; nothing is queued here any more
+        known = {"op": "event", "name": event.type} if event else {"op": "task", "name": child.name} if child else {}
+        waits.append(_shown(execution.id, {**leaf, **known}) + ("" if begun else ", which has not begun"))
+    waits = list(dict.fromkeys(waits))
+    more = f" and {len(waits) - SHOWN} more" if len(waits) > SHOWN else ""
+    return f"`{execution.name}` waits for {', '.join(waits[:SHOWN])}{more}, and nothing can bring it here; a timeout would end the wait"
+
+
+def _shown(id: str, leaf: dict[str, Any]) -> str:
+    """A wait in words, with what would bring it."""
+    if leaf["op"] == "signal":
+        return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
+    return f"{leaf['op']} `{leaf['name']}`" if leaf.get("name") else f"{leaf['op']} {child_id(id, leaf['n'])}"
+
+
+def _leaves(plan: Plan | None) -> Iterator[Plan]:
+    """The plans in a plan that are not groups."""
+    if plan and ("items" in plan or "first" in plan):
+        for item in items_of(plan):
+            yield from _leaves(item)
+    elif plan:
+        yield plan

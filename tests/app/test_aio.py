@@ -1,0 +1,156 @@
+"""The coroutines: the same methods with the same signatures, and waits that block nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rhythm
+from rhythm.app import Handle, Rhythm, default
+from rhythm.app.aio import AsyncHandle, AsyncRhythm
+from tests.app.conftest import MakeApp
+
+WAIT = "30s"
+HOLD = 'workflow hold(inputs) {\n  return await signal("go")\n}'
+NOT_ASYNC = {"aio", "program", "worker"}
+
+
+def public(cls: type) -> dict[str, Any]:
+    return {name: member for name, member in vars(cls).items() if not name.startswith("_") and callable(member)}
+
+
+@pytest.mark.parametrize(("sync", "proxy"), [(Rhythm, AsyncRhythm), (Handle, AsyncHandle)])
+def test_signatures_of_the_coroutines_are_those_of_the_methods(sync: type, proxy: type) -> None:
+    methods, coroutines = public(sync), public(proxy)
+    assert coroutines.keys() == methods.keys() - NOT_ASYNC
+    for name, coroutine in coroutines.items():
+        expected, found = inspect.signature(methods[name]), inspect.signature(coroutine)
+        assert inspect.iscoroutinefunction(coroutine)
+        assert found.parameters == expected.parameters, name
+        returned = str(expected.return_annotation)
+        assert found.return_annotation == (f"Async{returned}" if returned in ("Handle", "Handles") else returned), name
+
+
+def test_handles_have_coroutines_too_alone_and_in_lists(make_app: MakeApp) -> None:
+    app = make_app(flows=(HOLD,))
+
+    async def work() -> list[Any]:
+        first = await app.aio.start_workflow("hold", id="first")
+        others = await app.aio.start_many("hold", [1, 2])
+        for handle in (first, *others):
+            await handle.signal("go", handle.id)
+        assert (str(first), first.created, await first.status() in ("pending", "suspended", "running", "completed")) == (
+            "first",
+            True,
+            True,
+        )
+        return [await handle.result(timeout=WAIT) == handle.id for handle in (first, *others)]
+
+    with app.worker():
+        assert asyncio.run(work()) == [True, True, True]
+
+
+def test_more_waits_than_threads_do_not_stop_other_calls(make_app: MakeApp) -> None:
+    app, count = make_app(flows=(HOLD,)), 60  # more than the pool of asyncio has threads
+
+    async def work() -> int:
+        handles = await app.aio.start_many("hold", range(count))
+        waits = [asyncio.create_task(handle.result(timeout=WAIT)) for handle in handles]
+        await asyncio.sleep(0)
+        for handle in handles:
+            await handle.signal("go", 1)
+        return sum(await asyncio.gather(*waits))
+
+    with app.worker():
+        assert asyncio.run(work()) == count
+
+
+def test_wait_ends_in_time_and_can_be_cancelled(make_app: MakeApp) -> None:
+    app = make_app(flows=(HOLD,))
+
+    async def work() -> None:
+        handle = await app.aio.start_workflow("hold")
+        with pytest.raises(rhythm.ResultTimeout, match="had not ended after 20ms"):
+            await handle.result(timeout="20ms")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(handle.result(), 0.02)
+        with pytest.raises(rhythm.UnknownExecution):
+            await app.aio.get("nobody")
+
+    asyncio.run(work())
+    assert app.changes._listeners == {}
+
+
+def test_wait_is_woken_by_the_worker_of_this_process(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rhythm.app.waiting.FIRST_S", 3600.0)
+    monkeypatch.setattr("rhythm.app.waiting.LONGEST_S", 3600.0)
+    app = make_app(flows=(HOLD,))
+    handle = app.start_workflow("hold")
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.append(handle.result("30s")))
+
+    async def wait() -> Any:
+        return await app.aio.result(handle.id, "30s")
+
+    with app.worker():
+        waiting.start()
+        while not app.changes._listeners:
+            pass
+        handle.signal("go", 5)
+        waiting.join()
+        assert (found, asyncio.run(wait())) == ([5], 5)
+
+
+def test_module_functions_work_on_the_default_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(default, "_app", None)
+
+    async def work(app: Rhythm) -> Any:
+        handle = await rhythm.start_workflow("hold", id="mine")
+        assert await rhythm.signal("mine", "go", 7)
+        assert [execution.id for execution in (await rhythm.list_executions()).items] == ["mine"]
+        assert (await rhythm.get("mine")).name == "hold"
+        return await handle.result(timeout=WAIT)
+
+    with pytest.raises(rhythm.NotInitialised, match=r"rhythm.start_workflow needs an application: call rhythm.init\(…\) first"):
+        asyncio.run(rhythm.start_workflow("hold"))
+    app = rhythm.init(f"sqlite:///{tmp_path / 'a.db'}", ())
+    app.register(HOLD)
+    with app, app.worker():
+        assert asyncio.run(work(app)) == 7
+
+
+def test_every_public_name_is_there_and_documented_by_its_type() -> None:
+    for name in rhythm.__all__:
+        assert getattr(rhythm, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        rhythm.nothing  # noqa: B018 - that it fails is the test
+
+
+def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -> None:
+    user = tmp_path / "user.py"
+    user.write_text(
+        "import rhythm\n"
+        "async def main(app: rhythm.Rhythm) -> str:\n"
+        "    handle = await rhythm.start_workflow('x', {'a': 1}, delay='1h')\n"
+        "    many: list[rhythm.AsyncHandle] = await app.aio.start_many('x', [1])\n"
+        "    await many[0].result(timeout='1s')\n"
+        "    reveal_type(app.start_workflow('x').result)\n"
+        "    reveal_type(await rhythm.list_executions())\n"
+        "    rhythm.init(queues=['a'], claim_ttl='5m')\n"
+        "    rhythm.init(quues=['a'])\n"
+        "    await rhythm.start_workflow('x', dely=1)\n"
+        "    return handle.id\n"
+    )
+    root = Path(rhythm.__file__).parents[1]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", str(user)]
+    checked = subprocess.run(command, capture_output=True, text=True, env={"MYPYPATH": str(root), "PATH": ""}).stdout
+    assert [line.partition(": ")[0].rpartition(":")[2] for line in checked.splitlines() if ": error: " in line] == ["9", "10"], checked
+    assert "-> Any" in checked
+    assert "rhythm.app.views.Page" in checked

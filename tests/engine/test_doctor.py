@@ -1,0 +1,431 @@
+"""What the doctor finds: nothing in a busy, healthy database, and in each damaged one the damage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+
+from rhythm.engine import doctor
+from rhythm.engine.doctor import advice, examine
+from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Store
+from rhythm.store.doctor import RULES, TOLD, Evidence
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlfile import statements
+from tests.engine.driver import EPOCH_US, Clock, World
+from tests.support.postgres import TABLES
+from tests.support.stores import MakeStore, Stores, rows, sqlite_in_memory
+
+FLOW = """
+workflow main {
+  let first = await task("value", { x: 1 })
+  let go = await signal("go")
+  let parts = await all([workflow("kid"), sleep("1d"), task("value", { x: 2, took: 500 }),
+    task("flaky", { x: 3, fails: 5 }, { backoff: "1h" }), task("value", { x: 4 })], { concurrency: 4 })
+  return parts
+}
+workflow kid { await signal("never", { timeout: "2d" }) }
+workflow short {
+  await sleep(1)
+  let x = await task("flaky", { x: 9, fails: 2 })
+  return x
+}
+workflow broken { await all([task("fail"), workflow("kid")]) }
+workflow owner { await task("value", { x: 5, took: 0.9 }) }
+"""
+
+
+class Patient(NamedTuple):
+    inner: Store
+    clock: Clock
+
+
+SAVED: list[tuple[str, list[Any]]] = []  # the rows of a busy database on a server, where making them takes long
+
+
+def busy(make_store: MakeStore) -> Patient:
+    if make_store is sqlite_in_memory:
+        return made_busy(make_store)
+    if not SAVED:
+        made = made_busy(make_store)
+        SAVED.extend((table, rows(made.inner, f"SELECT * FROM {table}")) for table in TABLES.split(", "))
+    clock = Clock()
+    clock.seconds = 25.0
+    store = make_store(clock.us)
+    for table, saved in SAVED:
+        for row in saved:
+            rows(store, f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+    return Patient(store, clock)
+
+
+def made_busy(make_store: MakeStore) -> Patient:
+    """A bit of everything.
+
+    `old` has completed, with the retried task old.2; `bad` has failed, its child bad.3 was cancelled. `run` sleeps until all of
+    these have ended: run.4, a workflow that waits for a signal or timer 1; timer 5; run.6, a task under way; run.7, which is tried
+    again later; run.8, held back. In its mailbox are s0, taken, s1 and s2. `owner` is held by a worker that runs its task 1, which
+    has no row. `fresh` has not begun.
+    """
+    world = World(FLOW, make_store=make_store)
+    for name, id in (("short", "old"), ("broken", "bad")):
+        world.start(name, id=id)
+        world.run(id)
+    world.start("main")
+    for i, name in enumerate(("go", "later", "later")):
+        world.signal(0, name, i)
+    until = world.clock.seconds + 20
+    while world.clock.seconds < until:
+        world.round()
+    world.start("owner", id="owner")
+    while "owner.1" not in world.worker.bodies.running:
+        world.round()
+    world.start("main", id="fresh")
+    assert world.clock.seconds == 25.0
+    return Patient(world.inner, world.clock)
+
+
+def snapshot(store: Store, id: str, **changes: Any) -> None:
+    """Changes fields of a snapshot."""
+    ((text,),) = rows(store, "SELECT snapshot FROM workflow_execution_context WHERE execution_id = ?", [id])
+    data = orjson.dumps({**orjson.loads(text), **changes})
+    rows(store, "UPDATE workflow_execution_context SET snapshot = ? WHERE execution_id = ?", [data, id])
+
+
+def task(id: str, held: str = "1 = 0") -> str:
+    parent, _, n = id.rpartition(".")
+    return f"""INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt,
+      max_attempts, held, options, attributes, inputs, created_at)
+      VALUES ('{id}', 1, 't', '', 'default', 0, 0, '{parent}', {n}, '{parent}', 0, 1, {held}, '{{}}', '{{}}', 'null', {EPOCH_US})"""
+
+
+def ready(id: str, kind: int = 1) -> str:
+    return f"INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES ('{id}', {kind}, 'default', 0, {EPOCH_US}, 0)"
+
+
+def context(id: str) -> str:
+    return f"""INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, owned, awaiting, updated_at)
+      VALUES ('{id}', 0, 0, 1, 0, '[]', 'null', {EPOCH_US})"""
+
+
+def turn(id: str, seq: int, status: int) -> str:
+    return f"INSERT INTO history VALUES ('{id}', {seq}, 99, 'w', {status}, {status}, 'turn', 0, {EPOCH_US + 10**9}, NULL)"
+
+
+def timer(id: str, n: int, fire_at: str = "1", fired_at: str = "NULL", cancelled_at: str = "NULL") -> str:
+    values = f"'{id}', {n}, NULL, NULL, {fire_at}, {fired_at}, {cancelled_at}"
+    return f"INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at) VALUES ({values})"
+
+
+def signal(id: str, to: str, n: int, name: str) -> str:
+    return f"INSERT INTO workflow_signals VALUES ('{id}', '{to}', {n}, '{name}', 'null', {EPOCH_US}, NULL)"
+
+
+def executions(id: str, changes: str) -> str:
+    return f"UPDATE executions SET {changes} WHERE id = '{id}'"
+
+
+def contexts(id: str, changes: str) -> str:
+    return f"UPDATE workflow_execution_context SET {changes} WHERE execution_id = '{id}'"
+
+
+def turns(id: str, seq: int, changes: str) -> str:
+    return f"UPDATE history SET {changes} WHERE execution_id = '{id}' AND seq = {seq}"
+
+
+def ended(id: str, status: int, column: str) -> tuple[str, ...]:
+    """A task ends, and nobody is woken."""
+    value, at = '{"code": "x", "message": "m", "data": null}', EPOCH_US + 10**8
+    changes = f"status = {status}, {column} = '{value}', attempt = 1, fence = 1, finished_at = {at}"
+    return f"DELETE FROM ready WHERE id = '{id}'", executions(id, changes)
+
+
+FAR = 10**15
+PAST = EPOCH_US - 10**10
+OWNED = '[1, "value", null, {}]'
+
+# rule, the execution that is named, how it is damaged, and which other rules may see it too
+DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str]]] = [
+    ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 99")), {"fences_drawn"}),
+    ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 99")), {"fences_drawn"}),
+    ("ended_clean", "old", (executions("old", "result = NULL"),), set()),
+    ("ended_clean", "bad", (executions("bad", "result = '1'"),), set()),
+    ("ended_clean", "bad.2", (executions("bad.2", "error = NULL"),), set()),
+    ("ended_clean", "run.7", (executions("run.7", "error = '{}'"),), set()),
+    ("ended_clean", "old.2", (executions("old.2", "held = (1 = 1)"),), set()),
+    ("ended_timers", "old", (timer("old", 9, str(FAR * 9)),), set()),
+    ("ended_ready", "old.2", (ready("old.2").replace("state)", "state, attempt)").replace(", 0)", ", 0, 3)"),), set()),
+    ("ended_ready", "old", (ready("old", 0),), set()),
+    ("children_asked_to_end", "bad.9", (task("bad.9"), ready("bad.9")), set()),
+    ("children_asked_to_end", "old.9", (task("old.9", "1 = 1"),), set()),
+    ("cancelled_tasks_end", "run.7", (executions("run.7", "cancel_requested_at = created_at"),), set()),
+    ("cancelled_tasks_end", "run.8", (executions("run.8", "cancel_requested_at = created_at"),), set()),
+    ("history_whole", "run", ("DELETE FROM history WHERE execution_id = 'run' AND seq = 2",), set()),
+    ("history_whole", "run", ("DELETE FROM history WHERE execution_id = 'run' AND seq = 1",), set()),
+    ("history_whole", "run.4", (contexts("run.4", "seq = 2"),), set()),
+    ("history_chained", "run", (turns("run", 3, "from_status = 0"),), set()),
+    ("history_chained", "run", (turns("run", 1, "from_status = 1"),), set()),
+    ("history_agrees", "owner", (executions("owner", "status = 0"),), set()),
+    ("history_agrees", "fresh", (executions("fresh", "status = 1"),), set()),
+    ("attempts_counted", "old.2", (executions("old.2", "attempt = 1"),), set()),
+    ("attempts_counted", "old.2", (executions("old.2", "attempt = 2"),), set()),
+    ("attempts_counted", "old.2", (executions("old.2", "fence = NULL"),), set()),
+    ("attempts_counted", "run.1", (executions("run.1", "attempt = 0"),), set()),
+    ("attempts_counted", "old.2", (turns("old.2", 2, "to_status = 5"),), set()),
+    ("times_sound", "old.2", (executions("old.2", "finished_at = created_at - 5000000"),), set()),
+    ("times_sound", "fresh", (executions("fresh", "created_at = created_at + 5000000"),), set()),
+    ("times_sound", "run", (turns("run", 3, "at = at - 5000000"),), set()),
+    ("fences_grow", "run", (turns("run", 2, "fence = 1"),), set()),
+    ("fences_grow", "run", (turns("run", 2, "worker = 'other'"),), set()),
+    ("fences_grow", "run", (contexts("run", "fence = fence - 1"),), set()),
+    ("fences_drawn", "run.6", (f"UPDATE ready SET fence = {FAR} WHERE id = 'run.6'",), set()),
+    ("fences_drawn", "run", (contexts("run", f"fence = {FAR}"),), set()),
+    ("fences_drawn", "old", (executions("old", f"fence = {FAR}"),), set()),
+    ("fences_drawn", "owner", ("UPDATE ready SET fence = (SELECT fence FROM ready WHERE id = 'owner') WHERE id = 'run.6'",), set()),
+    ("claim_newest", "owner", ("UPDATE ready SET fence = 1 WHERE id = 'owner'",), set()),
+    ("claims_taken_back", "run.6", (f"UPDATE ready SET claim_expires_at = {PAST} WHERE id = 'run.6'",), set()),
+    ("pending_queued", "run.7", ("DELETE FROM ready WHERE id = 'run.7'",), set()),
+    ("pending_queued", "fresh", ("DELETE FROM ready WHERE id = 'fresh'",), set()),
+    ("ready_agrees", "run.7", ("UPDATE ready SET kind = 0 WHERE id = 'run.7'",), set()),
+    ("ready_agrees", "run.7", (executions("run.7", "held = (1 = 1)"),), set()),
+    ("ready_agrees", "run.7", (executions("run.7", "attempt = 5"),), set()),
+    ("ready_agrees", "run.7", ("UPDATE ready SET attempt = -1 WHERE id = 'run.7'",), set()),
+    ("ready_agrees", "owner", ("UPDATE ready SET claim_expires_at = NULL WHERE id = 'owner'",), set()),
+    ("ready_agrees", "fresh", ("UPDATE ready SET crash_seq = 5 WHERE id = 'fresh'",), set()),
+    ("overdue", "run.4", (f"UPDATE timer_tasks SET fire_at = {PAST} WHERE execution_id = 'run.4'",), set()),
+    ("overdue", "run.7", (f"UPDATE ready SET due_at = {PAST} WHERE id = 'run.7'",), set()),
+    ("overdue", "run", (executions("run", f"timeout_at = {PAST}"),), set()),
+    ("no_lost_wake", "run", ended("run.6", 6, "error"), set()),  # one of `all` has failed
+    ("no_lost_wake", "run", ended("run.6", 5, "result"), set()),  # one has ended: the one that is held back may begin
+    ("no_lost_wake", "run.4", ("UPDATE timer_tasks SET fired_at = fire_at WHERE execution_id = 'run.4'",), set()),
+    ("no_lost_wake", "run.4", (signal("s9", "run.4", 1, "never"),), set()),
+    ("no_lost_wake", "run.4", (executions("run.4", "cancel_requested_at = created_at"),), set()),
+    ("no_lost_wake", "run.4", (executions("run.4", "timed_out_at = created_at"),), set()),
+    ("no_orphan_wait", "run", ("DELETE FROM executions WHERE id = 'run.8'",), set()),
+    ("no_orphan_wait", "run", ("DELETE FROM timer_tasks WHERE execution_id = 'run'",), set()),
+    ("no_orphan_wait", "run.4", ("DELETE FROM timer_tasks WHERE execution_id = 'run.4'",), set()),
+    ("no_orphan_wait", "owner", (contexts("owner", "owned = '[]'"),), set()),
+    ("owned_once", "run.4", (contexts("run.4", f"owned = '[{OWNED}]'"),), set()),
+    ("owned_once", "owner", (contexts("owner", f"owned = '[{OWNED}, {OWNED.replace('1', '7')}]'"),), set()),
+    ("owned_once", "owner", (task("owner.1"), ready("owner.1")), set()),
+    ("belongs", "ghost", (context("ghost"),), set()),
+    ("belongs", "ghost", (turn("ghost", 1, 1),), set()),
+    ("belongs", "ghost", (timer("ghost", 1, str(FAR * 9)),), set()),
+    ("belongs", "ghost", (signal("s9", "ghost", 1, "x"),), set()),
+    ("belongs", "ghost", (ready("ghost", 0),), set()),
+    ("context_kept", "run.4", ("DELETE FROM workflow_execution_context WHERE execution_id = 'run.4'",), set()),
+    ("context_kept", "run.6", (context("run.6"),), set()),
+    ("definition_kept", "run.4", ("DELETE FROM workflow_definitions WHERE name = 'kid'",), set()),
+    ("child_ids", "run.99", (executions("run.1", "id = 'run.99'"),), set()),
+    ("child_ids", "ghost.1", (executions("run.1", "id = 'ghost.1', parent_id = 'ghost'"),), set()),
+    ("child_ids", "old.2.1", (executions("run.1", "id = 'old.2.1', parent_id = 'old.2', root_id = 'old'"),), set()),
+    ("child_ids", "run.1", (executions("run.1", "root_id = 'old'"),), set()),
+    ("child_ids", "fresh", (executions("fresh", "root_id = 'old'"),), set()),
+    ("numbers_once", "bad", (executions("bad.3", "child_no = 2"),), {"child_ids"}),
+    ("numbers_once", "run", (timer("run", 7, str(FAR * 9)),), set()),
+    ("status_known", "run.7", (executions("run.7", "status = 1"),), set()),
+    ("status_known", "fresh", (executions("fresh", "type = 4"),), {"ready_agrees", "context_kept"}),
+    ("timers_sound", "run", (timer("run", 77, "2", "1"),), set()),
+    ("timers_sound", "run", (timer("run", 77, "NULL", "1"),), set()),
+    ("timers_sound", "run", (timer("run", 77, "1", "2", "2"),), set()),
+    ("signals_numbered", "run", ("DELETE FROM workflow_signals WHERE id = 's0'",), set()),
+    ("signals_numbered", "run", ("DELETE FROM workflow_signals WHERE id = 's1'",), set()),
+    ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 3 WHERE id = 's2'",), set()),
+    ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 5 - n WHERE name = 'later'",), set()),
+    ("signals_taken", "run", ("UPDATE workflow_signals SET consumed_seq = 9 WHERE id = 's0'",), set()),
+    ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", v=99), set()),
+    ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", locals=[]), set()),
+    ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", awaiting={"op": "task"}), set()),
+    ("snapshot_readable", "run.4", (contexts("run.4", "owned = 'nonsense'"),), set()),
+    ("context_agrees", "run.4", (contexts("run.4", "awaiting = 'null'"),), set()),
+    ("context_agrees", "run.4", (contexts("run.4", "statement = 5"),), set()),
+    ("within_limits", "run.4", lambda store: snapshot(store, "run.4", locals={"x": "x" * 5_000_000}), set()),
+    ("waits_for_something", "run.4",
+     lambda store: (snapshot(store, "run.4", awaiting=None), rows(store, contexts("run.4", "awaiting = 'null'")))[0], set()),
+]  # fmt: skip
+
+
+def damage(store: Store, how: tuple[str, ...] | Callable[[Store], None]) -> None:
+    if callable(how):
+        how(store)
+    else:
+        for text in how:
+            rows(store, text)
+
+
+def test_busy_database_is_healthy_at_any_moment(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    assert examine(world.inner, 0.0) == []
+    assert world.inner.health().executions == 13
+
+
+@pytest.mark.parametrize(("rule", "subject", "how", "others"), DAMAGES, ids=[f"{rule}-{i}" for i, (rule, *_) in enumerate(DAMAGES)])
+def test_damage_is_found_by_its_rule(
+    make_store: MakeStore, rule: str, subject: str, how: tuple[str, ...] | Callable[[Store], None], others: set[str]
+) -> None:
+    world = busy(make_store)
+    damage(world.inner, how)
+    found = examine(world.inner, 0.0)
+    assert (rule, subject) in {(finding.rule, finding.subject) for finding in found}, found
+    assert {finding.rule for finding in found} <= {rule} | others, found
+
+
+def test_two_executions_of_one_key_are_found_where_the_index_is_gone(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    rows(world.inner, "DROP INDEX executions_key")
+    try:
+        rows(world.inner, "UPDATE executions SET key = 'k', name = 'main' WHERE id IN ('old', 'bad')")
+        assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("one_per_key", "bad")]
+    finally:
+        rows(world.inner, "UPDATE executions SET key = NULL")
+        rows(world.inner, "CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL")
+
+
+def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
+    judged = {"no_lost_wake", "no_orphan_wait", "waits_for_something", "owned_once", "snapshot_readable", "context_agrees", "within_limits"}
+    sqlite, postgres = (statements(f"rhythm.store.{name}", "doctor.sql").keys() for name in ("sqlite", "postgres"))
+    assert sqlite & RULES.keys() == postgres & RULES.keys() == RULES.keys() - judged
+    assert {rule for rule, *_ in DAMAGES} | {"one_per_key"} == RULES.keys()
+
+
+LATE = [(rule, subject, how) for rule, subject, how, _ in DAMAGES
+        if rule in ("claims_taken_back", "overdue", "cancelled_tasks_end") or (rule, how) in (
+            ("ended_ready", (ready("old", 0),)), ("belongs", (ready("ghost", 0),)))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "subject", "how"), LATE, ids=[f"{rule}-{subject}" for rule, subject, _ in LATE])
+def test_what_takes_a_moment_may_be_late_by_the_grace(make_store: MakeStore, rule: str, subject: str, how: tuple[str, ...]) -> None:
+    world = busy(make_store)
+    damage(world.inner, how)
+    assert examine(world.inner, 100_000.0) == []
+    assert [(finding.rule, finding.subject) for finding in examine(world.inner, 1.0)] == [(rule, subject)]
+
+
+def test_paused_workflow_may_sleep_through_anything(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    damage(world.inner, (*ended("run.6", 6, "error"), executions("run", "paused_at = created_at")))
+    assert examine(world.inner, 0.0) == []
+
+
+def test_of_many_findings_the_first_are_told_and_all_are_counted(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    for n in range(100, 103 + TOLD):
+        rows(world.inner, task(f"run.{n}"))
+    owned = ", ".join(OWNED.replace("1", str(n)) for n in range(100, 103 + TOLD))
+    rows(world.inner, contexts("run", f"owned = '[{owned}]'"))
+    found = examine(world.inner, 0.0)
+    told = [finding for finding in found if finding.rule == "pending_queued"]
+    assert (len(told), {finding.of for finding in told}) == (TOLD, {TOLD + 3})
+    judged = [finding for finding in found if finding.rule == "owned_once"]
+    assert (len(judged), {finding.of for finding in judged}) == (TOLD, {TOLD + 4})
+
+
+@pytest.mark.parametrize("rule", ["no_lost_wake", "no_orphan_wait", "owned_once"])
+def test_waits_are_judged_in_portions_of_any_size(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    monkeypatch.setattr(doctor, "PAGE", 1)
+    monkeypatch.setattr(doctor, "NUMBERS", 2)
+    test_damage_is_found_by_its_rule(make_store, *next(case for case in DAMAGES if case[0] == rule))
+
+
+def test_all_rules_see_one_moment_and_nobody_waits_for_them(stores: Stores) -> None:
+    store = stores.empty_store(lambda: EPOCH_US)
+    other = stores.store(lambda: EPOCH_US)
+
+    def judge(evidence: Evidence) -> Iterator[Finding]:
+        other.start([NewExecution("late", WORKFLOW, "main", "default", version="1")])
+        assert [live for page in evidence.live(10) for live in page] == []
+        return iter(())
+
+    assert store.check(0.0, judge) == []
+    assert [finding.rule for finding in examine(store, 0.0)] == ["definition_kept"]
+
+
+def test_message_names_a_status(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    rows(world.inner, turns("run", 3, "from_status = 0"))
+    assert [finding.message for finding in examine(world.inner, 0.0)] == ["turn 3 began as pending, and not as suspended"]
+
+
+# wakes that are left out
+
+ONE, OTHER = 'task("value", { x: 1 })', 'task("value", { x: 2, took: 500 })'
+AWAITS = {
+    "task": f"await {ONE}",
+    "all": f"await all([{ONE}, {ONE}])",
+    "all that fails": f'await all([task("fail"), {OTHER}])',
+    "all, settled": f'await all([{ONE}, task("fail")], {{ settle: true }})',
+    "all, enough": f"await all([{ONE}, {OTHER}], {{ need: 1 }})",
+    "all, one at a time": f"await all([{ONE}, {ONE}], {{ concurrency: 1 }})",
+    "any": f"await any([{ONE}, {OTHER}])",
+    "race": f'await race({{ quick: {ONE}, slow: sleep("1d") }})',
+    "groups": f"await all([all([{ONE}, {ONE}]), any([{ONE}, {OTHER}])])",
+    "completed": f"for (r in completed([{ONE}, {OTHER}])) {{ }}",
+    "sleep": "await sleep(1)",
+    "signal": 'await signal("go")',
+    "signal in time": 'await signal("late", { timeout: 5 })',
+    "event in time": 'await event("late", { timeout: 5 })',
+    "workflow": 'await workflow("kid")',
+    "branch": "await all([branch { return 1 }, branch { return 2 }])",
+    "started before": f"let id = {ONE}\nawait id",
+    "group behind": f'let id = all([{ONE}, {ONE}], {{ concurrency: 1 }})\nawait sleep("1d")',
+}
+
+
+@pytest.mark.parametrize("awaited", AWAITS)
+def test_wake_that_is_left_out_is_found_whatever_is_awaited(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, awaited: str) -> None:
+    world = World(f"workflow main {{ {AWAITS[awaited]} }}\nworkflow kid {{ return 1 }}", make_store=make_store, owner_run=False)
+    world.start()
+    world.signal(1.0, "go", 1)
+    if isinstance(world.inner, PostgresStore):
+        monkeypatch.setattr(world.inner.rows, "wake", lambda ids, now: None)
+    else:
+        monkeypatch.setattr(world.inner, "_wake", lambda id, now: None)
+    while world.clock.seconds < 30 and not examine(world.inner, 0.0):
+        world.round()
+    assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("no_lost_wake", "run")]
+
+
+# health
+
+MINUTE_US = 60_000_000
+
+
+def healthy(**changes: Any) -> Health:
+    return Health(EPOCH_US, 5, (Queue("default", 3, EPOCH_US - 1, 2, 0),), 0.5, (("ready", 10, 9),), 0.0, server=True).replace(**changes)
+
+
+def told(**changes: Any) -> str:
+    (advised,) = advice(healthy(**changes), EPOCH_US)
+    return advised
+
+
+def test_nothing_is_advised_where_all_is_well() -> None:
+    assert advice(healthy(), EPOCH_US) == []
+    assert advice(Health(EPOCH_US, 0, ()), EPOCH_US - 10 * MINUTE_US) == [], "the clock of a file is that of this machine"
+
+
+def test_queue_that_nobody_serves_is_told_from_one_whose_workers_are_busy() -> None:
+    oldest = EPOCH_US - 5 * MINUTE_US
+    assert told(queues=(Queue("mail", 3, oldest, 0, 0),)) == (
+        "queue mail: 3 ready, the oldest for 5 min; no worker claims any: is one running that serves it?"
+    )
+    assert "start more of them" in told(queues=(Queue("mail", 3, oldest, 7, 0),))
+    assert "2 claims have expired" in told(queues=(Queue("mail", 0, None, 2, 2),))
+    assert "no worker claims any" in advice(healthy(queues=(Queue("mail", 3, oldest, 2, 2),)), EPOCH_US)[0]
+
+
+def test_database_in_bad_health_is_told() -> None:
+    assert "a transaction has been open for 3 h" in told(transaction_s=10_000.0)
+    assert "table ready has 20,000 dead rows and 5 live ones" in told(dead_rows=(("ready", 5, 20_000), ("executions", 30_000, 20_000)))
+    assert "50% full" in told(notifications=0.5)
+    assert told(now=EPOCH_US + 90_000_000, queues=()).startswith("the clock of the database is 90 s ahead of that of this machine")
+    assert told(now=EPOCH_US - 90_000_000, queues=()).startswith("the clock of the database is 90 s behind that of this machine")
+
+
+def test_health_counts_what_is_ready_claimed_and_expired(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    world.clock.seconds += 1000
+    (queue,) = world.inner.health().queues
+    assert (queue.name, queue.ready, queue.claimed, queue.expired) == ("default", 1, 2, 2)
+    assert queue.oldest_at == world.clock.us() - 1_000_000_000

@@ -1,0 +1,60 @@
+"""docs/python.md is true: each section's program prints what is shown, and its tables are those of the code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rhythm.app import Handle, Rhythm
+from rhythm.settings import SETTINGS, load_settings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize(("program", "shown"), PROGRAMS)
+def test_program_prints_what_is_shown(tmp_path: Path, program: str, shown: str) -> None:
+    (tmp_path / "workflows").mkdir()
+    if 'paths=["./workflows"]' in program:
+        (flow,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
+        (tmp_path / "workflows" / "order.flow").write_text(flow, encoding="utf-8")
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_") or name.startswith("RHYTHM_TEST_")}
+    ran = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=100, env=plain
+    )
+    assert (ran.stderr, ran.stdout) == ("", shown)
+
+
+def test_every_program_of_the_page_is_run() -> None:
+    assert len(PROGRAMS) == PAGE.count("```python") == 5
+
+
+def test_table_of_methods_names_all_of_them() -> None:
+    (table,) = re.findall(r"\| method \| does \|\n(.*?)\n\n", PAGE, re.DOTALL)
+    named = set(re.findall(r"`(\w+)\(", table.replace("| ", "|")))
+    public = {name for name, member in vars(Rhythm).items() if callable(member) and not name.startswith("_")}
+    assert named == public - {"close", "program"}
+    for name in (name for name, member in vars(Handle).items() if callable(member) and not name.startswith("_")):
+        assert f"`{name}(" in PAGE
+
+
+def test_table_of_settings_has_their_defaults(tmp_path: Path) -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE.partition("## Settings")[2], re.MULTILINE))
+    shown = {name: value for name, value, _ in load_settings({}, {}, str(tmp_path)).shown()}
+    assert rows.keys() == SETTINGS.keys()
+    assert {name: value.strip("`") for name, value in rows.items() if name != "workflow_paths"} == {
+        name: value for name, value in shown.items() if name != "workflow_paths"
+    }
+
+
+def test_settings_file_that_is_shown_is_understood(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "rhythm.toml").write_text(text)
+    assert load_settings({}, {}, str(tmp_path)).sources == dict.fromkeys(tomllib.loads(text), "rhythm.toml")

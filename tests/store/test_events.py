@@ -1,0 +1,212 @@
+"""Events and those who wait for them: what both databases promise, and the one function that says who takes what."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rhythm.store.base import CANCELLED, COMPLETED, EVENT, FAILED, Needed, NewEvent, NewWait, Store
+from rhythm.store.events import PAGE, Event, Wait, matches
+from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, turn, workflow
+from tests.support.stores import Stores, ready_rows
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return stores.empty_store(clock)
+
+
+def publish(store: Store, id: str = "e1", type: str = "paid", data: Any = None) -> str:
+    return store.publish(NewEvent(id, type, json.dumps(data)))
+
+
+def waits(*numbers: int, **changes: Any) -> tuple[NewWait, ...]:
+    return tuple(NewWait(n, "paid", "{}").replace(**changes) for n in numbers)
+
+
+def parked(store: Store, id: str = "w", *numbers: int, **changes: Any) -> None:
+    """A workflow that waits for events of type `paid`."""
+    assert outcome(store, turn(begun(store, id), waits=waits(*numbers or (1,), **changes))) == "parked"
+
+
+def ended(store: Store, id: str = "w", *numbers: int) -> list[tuple[int, int, Any]]:
+    """Number, status and event id of the waits that have ended."""
+    found = store.outcomes([Needed(id, numbers or (1,))])[id]
+    assert all((o.type, o.name) == (EVENT, "paid") for o in found)
+    return [(o.n, o.status, (json.loads(o.value) or {}).get("id")) for o in sorted(found, key=lambda o: o.n)]
+
+
+def test_an_event_wakes_one_who_sleeps_and_ends_its_wait(store: Store, clock: Clock) -> None:
+    parked(store)
+    clock.forward(1)
+    assert publish(store, data={"n": 1}) == "published"
+    assert ready_rows(store) == [("w", 0, 0)]
+    (found,) = store.outcomes([Needed("w", (1,))])["w"]
+    assert (found.n, found.status, found.ended_at) == (1, COMPLETED, NOW + 1_000_000)
+    assert json.loads(found.value) == {"id": "e1", "data": {"n": 1}, "at": NOW + 1_000_000}
+
+
+def test_an_event_that_came_before_the_wait_ends_it_and_the_turn_does_not_park(store: Store) -> None:
+    claim = begun(store)
+    publish(store)
+    assert outcome(store, turn(claim, waits=waits(1))) == "woken"
+    assert ended(store) == [(1, COMPLETED, "e1")]
+
+
+def test_an_event_from_before_the_start_is_not_for_it(store: Store, clock: Clock) -> None:
+    publish(store)
+    clock.forward(0.000001)
+    parked(store)
+    assert ended(store) == []
+    publish(store, "e2")
+    assert ended(store) == [(1, COMPLETED, "e2")]
+
+
+def test_an_event_wakes_nobody_who_waits_for_another(store: Store) -> None:
+    parked(store, "a", type="other")
+    parked(store, "b", wanted='{"n": 2}')
+    publish(store, data={"n": 1})
+    assert ready_rows(store) == []
+    publish(store, "e2", data={"n": 2})
+    assert [row[0] for row in ready_rows(store)] == ["b"]
+    assert ended(store, "b") == [(1, COMPLETED, "e2")]
+
+
+def test_an_event_is_for_everyone_who_waits_but_each_sees_it_once(store: Store) -> None:
+    parked(store, "a", 1, 2)
+    parked(store, "b", 1)
+    publish(store)
+    assert (ended(store, "a", 1, 2), ended(store, "b")) == ([(1, COMPLETED, "e1")], [(1, COMPLETED, "e1")])
+    publish(store, "e2")
+    assert ended(store, "a", 1, 2) == [(1, COMPLETED, "e1"), (2, COMPLETED, "e2")]
+
+
+def test_what_was_seen_is_not_found_again(store: Store) -> None:
+    claim = begun(store)
+    publish(store)
+    assert outcome(store, turn(claim, end="own", waits=waits(1))) == "own"
+    assert outcome(store, turn(claim, 1, "own", waits=waits(2))) == "own"
+    assert ended(store, "w", 1, 2) == [(1, COMPLETED, "e1")]
+
+
+def test_the_same_event_twice_is_one(store: Store) -> None:
+    parked(store, "w", 1, 2)
+    assert (publish(store), publish(store), publish(store, type="else")) == ("published", "duplicate", "duplicate")
+    assert ended(store, "w", 1, 2) == [(1, COMPLETED, "e1")]
+
+
+def test_the_one_that_is_looked_for_is_found_behind_many_others(store: Store) -> None:
+    claim = begun(store)
+    events = tuple(NewEvent(f"e{i}", "paid", json.dumps({"n": i})) for i in range(2 * PAGE + 10))
+    other = begun(store, "publisher")
+    store.commit([turn(other, events=events)], [])
+    wanted = (*waits(1, wanted='{"n": 405}'), *waits(2, wanted='{"n": 3}'), *waits(3, wanted='{"n": -1}'))
+    assert outcome(store, turn(claim, waits=wanted)) == "woken"
+    assert ended(store, "w", 1, 2, 3) == [(1, COMPLETED, "e405"), (2, COMPLETED, "e3")]
+
+
+def test_a_turn_publishes_to_another_of_the_same_commit_and_to_itself(store: Store) -> None:
+    first, second = begun(store, "a"), begun(store, "b")
+    answers, _ = store.commit([turn(first, waits=waits(1)), turn(second, waits=waits(1), events=(NewEvent("e1", "paid", "1"),))], [])
+    assert ended(store, "a") == ended(store, "b") == [(1, COMPLETED, "e1")]
+    assert [row[0] for row in ready_rows(store)] == ["a", "b"]
+    assert answers[1].outcome == "woken"
+
+
+def test_of_a_lost_turn_nothing_is_published_and_nobody_waits(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, seq=5, waits=waits(1), events=(NewEvent("e1", "paid", "1"),))) == "lost"
+    assert publish(store) == "published"
+    assert ended(store) == []
+
+
+def test_events_and_children_of_one_turn_keep_their_order(store: Store) -> None:
+    """The one that was published before the child was started is not for it; the one after it is."""
+    events = (NewEvent("before", "paid", "1"), NewEvent("after", "paid", "2", later_us=1))
+    child = workflow("w.1", parent_id="w", child_no=1, root_id="w", later_us=1)
+    store.commit([turn(begun(store), starts=(child,), events=events)], [])
+    assert outcome(store, turn(claims(store)["w.1"], waits=waits(1))) == "woken"
+    assert ended(store, "w.1") == [(1, COMPLETED, "after")]
+
+
+def test_a_wait_whose_time_is_over_takes_no_event_any_more(store: Store, clock: Clock) -> None:
+    parked(store, timeout_s=5.0)
+    assert store.fire_timers(9) == (0, NOW + 5_000_000)
+    clock.forward(5)
+    assert store.fire_timers(9) == (1, None)
+    assert ready_rows(store) == [("w", 0, 0)]
+    publish(store)
+    assert ended(store) == [(1, FAILED, None)]
+
+
+def test_an_event_that_came_in_time_is_not_timed_out(store: Store, clock: Clock) -> None:
+    parked(store, timeout_s=5.0)
+    publish(store)
+    clock.forward(9)
+    assert store.fire_timers(9) == (0, None)
+    assert ended(store) == [(1, COMPLETED, "e1")]
+
+
+def test_a_cancelled_wait_takes_no_event_and_leaves_it_to_others(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", waits=waits(1, 2, timeout_s=5.0))) == "own"
+    assert outcome(store, turn(claim, 1, cancels=((1, 1),))) == "parked"
+    publish(store)
+    assert ended(store, "w", 1, 2) == [(1, CANCELLED, None), (2, COMPLETED, "e1")]
+
+
+def test_a_wait_that_is_held_back_looks_when_it_is_released_and_its_time_runs_from_then(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", waits=waits(1, 2, held=True, timeout_s=5.0))) == "own"
+    clock.forward(60)
+    publish(store)
+    assert (ended(store, "w", 1, 2), store.fire_timers(9)) == ([], (0, None))
+    assert outcome(store, turn(claim, 1, releases=((1, 2),))) == "woken"
+    assert ended(store, "w", 1, 2) == [(1, COMPLETED, "e1")]
+    assert store.fire_timers(9) == (0, NOW + 65_000_000)
+
+
+def test_one_who_has_ended_is_not_woken(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", waits=waits(1, timeout_s=5.0))) == "own"
+    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
+    publish(store)
+    assert (ready_rows(store), store.fire_timers(9)) == ([], (0, None))
+
+
+def test_pruning_takes_old_events_that_nobody_holds(store: Store, clock: Clock) -> None:
+    parked(store)
+    publish(store, "taken")
+    publish(store, "free")
+    clock.forward(100)
+    store.prune(50, 10)
+    assert (publish(store, "taken"), publish(store, "free")) == ("duplicate", "published")
+    assert ended(store) == [(1, COMPLETED, "taken")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "data", "fits"),
+    [
+        ({}, None, True),
+        ({"id": 7}, {"id": 7, "more": 1}, True),
+        ({"id": 7}, {"id": 8}, False),
+        ({"order.id": 7}, {"order": {"id": 7.0}}, True),
+        ({"order.id": 7}, {"order": [7]}, False),
+        ({"id": 1}, {"id": True}, False),
+        ({"id": [1, {"a": 0}]}, {"id": [1, {"a": False}]}, False),
+        ({"id": [1, {"a": 0}]}, {"id": [1, {"a": 0}]}, True),
+        ({"id": None}, {}, True),
+        ({"id": None}, "text", True),
+        ({"id": 1}, "text", False),
+    ],
+)
+def test_what_fits_a_wait(wanted: Any, data: Any, fits: bool) -> None:
+    found = matches([Wait("w", 1, "paid", json.dumps(wanted), NOW)], [Event("e", "paid", 1, json.dumps(data), NOW)])
+    assert bool(found) == fits

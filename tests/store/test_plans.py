@@ -1,0 +1,275 @@
+"""How the databases find the rows of every hot statement: along the index it was written for, never through a large table.
+
+On PostgreSQL with tables that were analysed when they were full, and with tables that were analysed while they were empty: a
+planner that believes in an empty table must not scan one that is full.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rhythm.store.base import Store
+from rhythm.store.postgres.connection import PINNED, SQL
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite.store import SQL as SQLITE
+from rhythm.store.sqlite.store import SqliteStore
+from tests.support.postgres import Schemas
+
+ROWS = 20_000
+LARGE = ("ready", "executions", "workflow_execution_context", "history", "timer_tasks", "workflow_signals")
+
+# Half of the executions are workflows, each with one task and a timer; a tenth has not ended.
+FILL = """
+INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, held,
+  options, attributes, inputs, result, created_at, finished_at, timeout_at, cancel_requested_at, key)
+SELECT id, type, name, '1', 'default', 0, CASE WHEN live THEN 0 ELSE 5 END, parent_id, type, root_id, 0, 1, {false}, '', '', '', '1', i,
+  CASE WHEN live THEN NULL ELSE i END, i, CASE WHEN i % 7 = 0 THEN i END, CASE WHEN type = 0 THEN id END
+FROM (SELECT i, i % 2 AS type, 'name' || (i % 20) AS name, i % 20 < 2 AS live,
+        CASE WHEN i % 2 = 0 THEN 'w' || i ELSE 'w' || (i - 1) || '.1' END AS id,
+        CASE WHEN i % 2 = 1 THEN 'w' || (i - 1) END AS parent_id, 'w' || (i - i % 2) AS root_id FROM {numbers}) AS x;
+INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
+SELECT id, 1, 1, 1, 0, NULL, '[]', 'null', 0 FROM executions WHERE type = 0;
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
+SELECT id, n, 1, 'a', 0, 5, 'turn', 0, 0 FROM executions, (SELECT 1 AS n UNION ALL SELECT 2) AS turns;
+INSERT INTO timer_tasks (execution_id, n, fire_at, fired_at)
+SELECT id, n, created_at, CASE WHEN n = 2 THEN 1 END FROM executions, (SELECT 2 AS n UNION ALL SELECT 3) AS timers WHERE type = 0;
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at, consumed_seq)
+SELECT 's' || id || n, id, n, 'go', '1', 0, CASE WHEN n = 1 THEN 1 END
+FROM executions, (SELECT 1 AS n UNION ALL SELECT 2) AS mails WHERE type = 0;
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, claimed_by, claim_expires_at, fence)
+SELECT 'r' || i, i % 2, 'queue' || (i % 3), 0, i, state, CASE WHEN state = 2 THEN i END, CASE WHEN state = 1 THEN 'worker' || (i % 9) END,
+  CASE WHEN state = 1 THEN i END, CASE WHEN state = 1 THEN i END
+FROM (SELECT i, CASE WHEN i % 10 < 8 THEN 0 WHEN i % 10 = 8 THEN 1 ELSE 2 END AS state FROM {numbers}) AS x;
+"""
+
+IDS = ["w0", "w2", "w4"]
+ONES = [1, 1, 1]
+TEXTS = ["", "", ""]
+
+POSTGRES: list[tuple[str, dict[str, Any], str]] = [
+    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10), "ready_free ready_pkey"),
+    ("extend", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
+    ("release", dict(id=IDS, fence=ONES), "ready_pkey"),
+    ("park", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
+    ("drop", dict(id=IDS, fence=ONES), "ready_pkey"),
+    ("lock", dict(ids=IDS), "ready_pkey"),
+    ("wake", dict(ids=IDS, now=1), ""),
+    ("held_by", dict(worker="worker1"), "ready_claimed"),
+    ("expired", dict(dead=["worker1"], limit=10), "ready_claimed executions_pkey"),
+    ("load", dict(ids=IDS), "executions_pkey workflow_execution_context_pkey"),
+    ("load_tasks", dict(ids=IDS), "executions_pkey"),
+    ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]), "executions_unfinished executions_failed"),
+    ("ended", dict(ids=IDS, id=IDS, n=ONES), "executions_pkey timer_tasks_pkey"),
+    ("mail", dict(ids=IDS), "signals_waiting"),
+    (
+        "step",
+        dict(id=IDS, seq=ONES, fence=ONES, status=ONES, worker=TEXTS, cause=TEXTS, statement=ONES, snapshot=[b"", b"", b""], owned=TEXTS,
+             awaiting=TEXTS, done_id=IDS, done_n=ONES, done_name=TEXTS, done_queue=TEXTS, done_inputs=TEXTS, done_status=ONES,
+             done_value=TEXTS, done_attempt=ONES, done_took_us=ONES, done_options=TEXTS),
+        "workflow_execution_context_pkey executions_pkey ready_pkey",
+    ),
+    (
+        "advance_contexts",
+        dict(id=IDS, seq=ONES, fence=ONES, statement=ONES, snapshot=[b"", b"", b""], owned=TEXTS, awaiting=TEXTS, now=1),
+        "workflow_execution_context_pkey",
+    ),
+    ("related", dict(ending=IDS, receivers=IDS, id=IDS, first=ONES, last=ONES), "executions_pkey executions_unfinished"),
+    ("executions_of", dict(ids=IDS), "executions_pkey"),
+    ("suspend_executions", dict(id=IDS, status=ONES, fence=ONES, worker=TEXTS, attributes=TEXTS, now=1), "executions_pkey"),
+    ("delete_parked", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
+    ("delete_held", dict(id=IDS, fence=ONES), "ready_pkey"),
+    ("delete_ready", dict(ids=IDS), "ready_pkey"),
+    ("delete_unclaimed", dict(ids=IDS), "ready_pkey"),
+    ("not_ready", dict(ids=IDS), "ready_pkey"),
+    ("wakes_of", dict(ids=IDS), "ready_pkey"),
+    ("finish", dict(id=IDS, status=ONES, value=TEXTS, fence=ONES, worker=TEXTS, attempt=ONES, now=1), "executions_pkey"),
+    ("delay_tasks", dict(id=IDS, fence=ONES, delay_us=ONES, attempt=ONES, now=1), "ready_pkey"),
+    ("note_attempts", dict(id=IDS, attempt=ONES, worker=TEXTS, now=1), "executions_pkey"),
+    ("cancel_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
+    ("delete_timers", dict(ids=IDS), "timer_tasks_pkey"),
+    ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
+    ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
+    ("release_children", dict(id=IDS, first=ONES, last=ONES), "executions_unfinished"),
+    ("consume_signals", dict(signal=IDS, id=IDS, seq=ONES), "workflow_signals_pkey"),
+    (
+        "insert_signals",
+        dict(id=IDS, execution_id=IDS, name=TEXTS, payload=TEXTS, now=1),
+        "executions_pkey workflow_signals_execution_id_n_key",
+    ),
+    ("mailbox", dict(id="w0", signal="s"), "executions_pkey workflow_signals_pkey signals_waiting"),
+    ("receivers", dict(ids=IDS), "executions_pkey"),
+    ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
+    ("set_pause", dict(id="w0", paused=True, reason="", by=""), "executions_pkey"),
+    ("free_due", dict(ids=IDS, now=1), "ready_pkey"),
+    ("raise_context_fences", dict(ids=IDS), "workflow_execution_context_pkey"),
+    ("rescue_workflows", dict(id=IDS, seq=ONES), "ready_pkey"),
+    ("rescue_tasks", dict(ids=IDS), "ready_pkey"),
+    ("due_timers", dict(now=1, limit=10), "timers_due"),
+    ("fire_timers", dict(id=IDS, n=ONES, now=1), "timer_tasks_pkey"),
+    ("due_ready", dict(now=1, limit=10), "ready_due"),
+    ("due_timeouts", dict(now=1, limit=10), "executions_timeout"),
+    ("next_due", {}, "timers_due ready_due executions_timeout"),
+    ("cancelled_tasks", dict(limit=10), "executions_cancelled ready_pkey"),
+    ("parked", dict(after="w1", limit=10), "executions_live ready_pkey"),
+    ("without_rows", dict(id=IDS, n=ONES), "timer_tasks_pkey executions_pkey"),
+    ("wake_parked", dict(ids=IDS), "executions_pkey"),
+    ("seqs_of", dict(ids=IDS), "workflow_execution_context_pkey"),
+    ("existing_executions", dict(id=IDS, name=TEXTS, key=TEXTS), "executions_pkey executions_key"),
+    ("old_roots", dict(age_us=1, limit=10), "executions_ended executions_pkey executions_retries"),
+    *[
+        (f"prune_{table}", dict(ids=IDS), f"{key}_pkey")
+        for table, key in (
+            ("ready", "ready"), ("contexts", "workflow_execution_context"), ("executions", "executions"), ("history", "history"),
+            ("timers", "timer_tasks"),
+        )
+    ],
+    ("due_waits", dict(now=1, limit=10), "waits_due"),
+    ("open_waits", dict(types=["paid"]), "waits_open"),
+    ("events_after", dict(type=["paid"], at=[1], n=[1], limit=10), "events_of_type"),
+    ("prune_blobs", dict(ids=IDS), "blobs_pkey"),
+    ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),
+    ("running_retry", dict(id="w0"), "executions_retries"),
+    ("family", dict(id="w0"), "executions_pkey workflow_execution_context_pkey"),
+    ("family_timers", dict(id="w0"), "timer_tasks_pkey"),
+    ("family_signals", dict(id="w0"), "workflow_signals_execution_id_n_key"),
+    ("prune_signals", dict(ids=IDS), "workflow_signals_execution_id_n_key"),
+    ("witness", dict(id="w0", seq=1), "history_pkey"),
+    ("history", dict(id="w0"), "history_pkey"),
+]  # fmt: skip
+
+
+class Plans:
+    """A schema of PostgreSQL with full tables."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+
+    def of(self, text: bytes, values: dict[str, Any]) -> str:
+        """The plan that is kept for a statement, whatever its values: their names become numbers, in the order of the values."""
+        numbered = re.sub(r"%\((\w+)\)[sb]", lambda name: f"${list(values).index(name[1]) + 1}", text.decode())
+        self.connection.execute(f"PREPARE statement AS {numbered}".encode())
+        try:
+            given = sql.SQL(", ").join(sql.Literal(value) for value in values.values())
+            call = sql.SQL("EXPLAIN EXECUTE statement({})").format(given) if values else sql.SQL("EXPLAIN EXECUTE statement")
+            return "\n".join(row[0] for row in self.connection.execute(call).fetchall())
+        finally:
+            self.connection.execute("DEALLOCATE statement")
+
+
+@pytest.fixture(scope="module", params=["analysed when empty", "analysed when full"])
+def plans(request: pytest.FixtureRequest, schemas: Schemas) -> Iterator[Plans]:
+    name = f"{schemas.name}_plans"
+    store = PostgresStore(schemas.url, name)
+    store.migrate()
+    store.close()
+    options = " ".join(f"-c {setting}={value}" for setting, value in {"search_path": name, **PINNED}.items())
+    with psycopg.connect(schemas.url, options=options, autocommit=True) as connection:
+        for table in LARGE:
+            connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
+        connection.execute("ANALYZE")
+        connection.execute(FILL.format(false="false", numbers=f"generate_series(0, {ROWS - 1}) AS i").encode())
+        if request.param == "analysed when full":
+            connection.execute("ANALYZE")
+        yield Plans(connection)
+        connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
+def scans(plan: str) -> list[str]:
+    """The large tables that a plan reads from one end to the other: all of their rows, or all of an index without a condition."""
+    whole = [
+        *re.findall(r"Seq Scan on (\w+)", plan),
+        *re.findall(r"Index(?: Only)? Scan (?:Backward )?using \w+_pkey on (\w+)[^\n]*\n(?! +(?:Index Cond|->))", plan),
+    ]
+    return [table for table in whole if table in LARGE]
+
+
+@pytest.mark.parametrize(("name", "values", "indexes"), POSTGRES, ids=[case[0] for case in POSTGRES])
+def test_postgres_goes_along_the_index(plans: Plans, name: str, values: dict[str, Any], indexes: str) -> None:
+    plan = plans.of(SQL[name], values)
+    assert set(indexes.split()) <= set(re.findall(r"(?:using|Scan on) (\w+)", plan)), plan
+    assert scans(plan) == [], plan
+
+
+READS: list[tuple[Callable[[Store], Any], str]] = [
+    (lambda store: store.get(IDS), "executions_pkey"),
+    (lambda store: store.find(None, None, None, 10), "executions_newest"),
+    (lambda store: store.find("name1", None, None, 10), "executions_roots|executions_newest"),  # the second, where names are few
+    (lambda store: store.children("w0"), "executions_pkey"),
+]
+
+
+@pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
+def test_postgres_reads_along_the_index(
+    plans: Plans, schemas: Schemas, monkeypatch: pytest.MonkeyPatch, read: Callable[[Store], Any], index: str
+) -> None:
+    store = schemas.empty_store()
+    asked: list[tuple[bytes, dict[str, Any]]] = []
+    query = store.db.query
+    monkeypatch.setattr(store.db, "query", lambda text, values: asked.append((text, values)) or query(text, values))
+    read(store)
+    ((text, values),) = asked
+    plan = plans.of(text, {name: value for name, value in values.items() if f"%({name})".encode() in text})
+    assert re.search(rf"(using|Scan on) ({index})\b", plan), plan
+    assert scans(plan) == [], plan
+
+
+# SQLite
+
+ALONG = {  # a statement and the index of ours that it goes along; all others go along the key of their table
+    "any_free": "ready_free", "free_rows": "ready_free", "held_by": "ready_claimed", "expired": "ready_claimed", "due_ready": "ready_due",
+    "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
+    "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
+    "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
+    "existing_execution": "executions_key", "keyed": "executions_key", "running_retry": "executions_retries",
+    "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
+    "events_after": "events_of_type",
+}  # fmt: skip
+MAY_SCAN = r"SCAN (\w+ VIRTUAL TABLE|json_each|fences|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
+READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`
+
+
+@pytest.fixture(scope="module", params=["never analysed", "analysed when full"])
+def full_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
+    store = SqliteStore(str(tmp_path_factory.mktemp("plans") / "full.db"))
+    store.migrate()
+    store._db.execute("PRAGMA synchronous = OFF")
+    numbers = f"(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT i FROM n) AS n"
+    store._db.executescript(FILL.format(false="0", numbers=numbers))
+    if request.param == "analysed when full":
+        store._db.execute("ANALYZE")
+    yield store
+    store.close()
+
+
+def steps_of(store: SqliteStore, text: str, values: Any) -> list[str]:
+    return [row[3] for row in store._db.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+
+
+@pytest.mark.parametrize("name", sorted(SQLITE.keys() - READ_BY_PARTS))
+def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
+    values = dict.fromkeys(re.findall(r":(\w+)", SQLITE[name]), 1) or ["[]"] * SQLITE[name].count("?")
+    steps = steps_of(full_file, SQLITE[name], values)
+    assert [step for step in steps if step.startswith("SCAN") and not re.match(MAY_SCAN, step)] == []
+    found = " ".join(step for step in steps if step.startswith(("SEARCH", "SCAN")))
+    assert ALONG.get(name, "") in found
+    if name not in ALONG:
+        assert not re.search(r"INDEX (?!sqlite_autoindex|definitions_current)\w+ ", found), found
+
+
+@pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
+def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
+    asked: list[str] = []
+    full_file._db.set_trace_callback(asked.append)
+    read(full_file)
+    full_file._db.set_trace_callback(None)
+    steps = steps_of(full_file, asked[0], ())
+    assert all(
+        step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each")) for step in steps
+    ), steps
+    assert re.search(index.replace("executions_pkey", "sqlite_autoindex_executions_1"), steps[0])

@@ -1,0 +1,143 @@
+"""What a store keeps of an execution that failed, and how it stores its retry, on every database."""
+
+from __future__ import annotations
+
+import pytest
+
+from rhythm.errors import NotRetryable
+from rhythm.store.base import (
+    COMPLETED,
+    FAILED,
+    PENDING,
+    SUSPENDED,
+    Done,
+    Family,
+    NewSignal,
+    NewTimer,
+    Started,
+    Store,
+    StoredSignal,
+    StoredTimer,
+)
+from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, task, turn
+from tests.support.stores import Stores, ready_rows
+
+OWNED = '[[9,"work",null,{}]]'
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return stores.empty_store(clock)
+
+
+def failed(store: Store, clock: Clock, end: int = FAILED) -> None:
+    """Workflow `w` with a timer, two tasks, a signal and a task without a row, ended after its second turn."""
+    claim = begun(store, timeout_s=60.0)
+    store.signal(NewSignal("s", "w", "go", "1"), 10)
+    done = (Done(1, "work", "default", "{}", FAILED, '"no"', 2, 0, '{"retries":1}'),)
+    first = turn(claim, end="own", done=done, starts=(task("w.2"),), timers=(NewTimer(3, 5.0),), owned=OWNED, consumed=("s",))
+    assert outcome(store, first) == "own"
+    clock.forward(1)
+    assert outcome(store, turn(claim, 1, "finish", status=end, value="1", snapshot=None, owned=None)) == "finished"
+
+
+def family_of(store: Store, id: str = "w") -> Family:
+    """What a retry would be made of."""
+    seen: list[Family] = []
+
+    def look(family: Family) -> Family:
+        seen.append(family)
+        raise NotRetryable("only looking")
+
+    with pytest.raises(NotRetryable):
+        store.retry(id, look)
+    return seen[0]
+
+
+def test_failed_workflow_keeps_what_a_retry_needs(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    family = family_of(store)
+    root, done, queued = family.executions
+    assert (root.id, root.status, root.seq, root.snapshot, root.owned, root.timeout_us) == ("w", FAILED, 2, b"s", OWNED, 60_000_000)
+    assert (done.id, done.status, done.options, done.error, done.attempt) == ("w.1", FAILED, '{"retries":1}', '"no"', 2)
+    assert (queued.id, queued.status, queued.cancel_requested_at, queued.snapshot) == ("w.2", PENDING, NOW + 1_000_000, None)
+    assert family.timers == (StoredTimer("w", 3, 5_000_000, None, NOW + 5_000_000, None, NOW + 1_000_000),)
+    assert family.signals == (StoredSignal("s", "w", 1, "go", "1", NOW, 1),)
+
+
+def test_timers_of_a_failed_workflow_never_fire(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    clock.forward(60)
+    store.fire_timers(10)
+    assert family_of(store).timers[0].fired_at is None
+
+
+def test_timers_of_a_completed_workflow_are_gone(store: Store, clock: Clock) -> None:
+    failed(store, clock, COMPLETED)
+    assert family_of(store).timers == ()
+
+
+def renewed(family: Family) -> Family:
+    """A retry by hand: a suspended workflow with a task to run, one that is held back, one that is done, timers and a signal."""
+    root, done, _ = family.executions
+    plain = dict(root_id="v", created_at=None, started_at=None, finished_at=None, result=None, error=None, status=PENDING, fence=None)
+    new = root.replace(**plain).replace(id="v", status=SUSPENDED, retry_of="w", awaiting='{"n":1}', statement=4)
+    copied = done.replace(id="v.1", parent_id="v", root_id="v")
+    again, held = (done.replace(**plain, id=f"v.{n}", parent_id="v", child_no=n, attempt=0, held=n == 5) for n in (4, 5))
+    inner = root.replace(id="v.6", parent_id="v", child_no=6, root_id="v", snapshot=None, owned="[]", awaiting="null", statement=0)
+    (old,) = family.timers
+    timers = (
+        old.replace(execution_id="v", fired_at=old.fire_at, cancelled_at=None),
+        StoredTimer("v", 8, 2_000_000, None, None, None, None, True),
+    )
+    signals = (family.signals[0].replace(id="t", execution_id="v", consumed_seq=None),)
+    return Family((new, copied, again, held, inner), timers, signals)
+
+
+def test_retry_is_stored_whole_and_what_is_not_held_back_can_be_claimed(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    before = store.get(["w", "w.1", "w.2"])
+    assert store.retry("w", renewed) == Started("v", created=True)
+    assert store.get(["w", "w.1", "w.2"]) == before
+    assert {child.id: child.status for child in store.children("v")} == {
+        "v.1": "failed",
+        "v.4": "pending",
+        "v.5": "pending",
+        "v.6": "failed",
+    }
+    assert {row[0] for row in ready_rows(store)} >= {"v", "v.4"}
+    assert not {row[0] for row in ready_rows(store)} & {"v.1", "v.5", "v.6"}
+    (loaded,) = store.load(["v"])
+    assert (loaded.seq, loaded.snapshot, loaded.owned, loaded.status, loaded.retry_of) == (1, b"s", OWNED, SUSPENDED, "w")
+    assert [(step.cause, step.from_status, step.to_status) for step in store.history("v")] == [("retry", "pending", "suspended")]
+    assert [mail.id for mail in store.mail(["v"])["v"]] == ["t"]
+    assert store.get(["v"])["v"].awaiting == '{"n":1}'
+
+
+def test_timer_that_begins_anew_fires_after_its_whole_delay(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    clock.forward(100)
+    store.retry("w", renewed)
+    assert store.fire_timers(10)[1] == NOW + 103_000_000
+    timers = {timer.n: timer for timer in family_of(store, "v").timers} if store.cancel(["v"]) else {}
+    assert (timers[3].fired_at, timers[8].fire_at) == (NOW + 5_000_000, NOW + 103_000_000)
+
+
+def test_retried_execution_takes_turns_like_any_other(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    store.retry("w", renewed)
+    claim = claims(store)["v"]
+    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
+    assert status(store, "v") == "completed"
+
+
+def test_while_a_retry_has_not_ended_it_is_the_only_one(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    store.retry("w", renewed)
+    assert store.retry("w", renewed) == Started("v", created=False)
+    assert store.retry("nobody", renewed) is None

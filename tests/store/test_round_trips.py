@@ -1,0 +1,98 @@
+"""How often PostgreSQL is asked: a fixed number of times for each operation, however many items it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, Done, Needed, NewExecution, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.postgres.store import PostgresStore
+from tests.support.postgres import Schemas
+
+AROUND = 2  # BEGIN and COMMIT
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """As long as the number of times that an answer of the server was waited for."""
+    waits: list[None] = []
+    wait = psycopg.Connection.wait
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        waits.append(None)
+        return wait(self, *args, **kwargs)
+
+    monkeypatch.setattr(psycopg.Connection, "wait", counted)
+    return waits
+
+
+@pytest.fixture
+def store(schemas: Schemas) -> PostgresStore:
+    return schemas.empty_store()
+
+
+def turn(claim: Claim, seq: int, end: str, **changes: Any) -> TurnCommit:
+    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s").replace(**changes)
+
+
+def task(id: str, n: int, **changes: Any) -> NewExecution:
+    return NewExecution(f"{id}.{n}", TASK, "work", "default", parent_id=id, child_no=n, root_id=id).replace(**changes)
+
+
+def claimed(store: PostgresStore, limit: int = 1000) -> dict[str, Claim]:
+    return {claim.id: claim for claim in store.claim("a", ["default", "mail"], limit, 30.0)}
+
+
+@pytest.mark.parametrize("count", [1, 20])
+def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, asked: list[None], count: int) -> None:
+    found: dict[str, int] = {}
+
+    def measure(name: str, work: Callable[[], Any]) -> Any:
+        del asked[:]
+        answer = work()
+        found[name] = len(asked)
+        return answer
+
+    ids = [f"w{i:02}" for i in range(count)]
+    measure("start", lambda: store.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids]))
+    held = measure("claim", lambda: claimed(store))
+    assert list(held) == ids
+    fences = {id: claim.fence for id, claim in held.items()}
+    measure("load", lambda: store.load(ids))
+    measure("outcomes", lambda: store.outcomes([Needed(id, (1, 2), whole=True) for id in ids]))
+    measure("mail", lambda: store.mail(ids))
+    done = (Done(1, "work", "default", "{}", COMPLETED, "1", 1, 0),)
+    measure("step", lambda: store.commit([turn(claim, 0, "own", done=done) for claim in held.values()], []))
+    assert len(measure("extend", lambda: store.extend(fences, 30.0))) == count
+    queueing = [
+        turn(claim, 1, "park", starts=(task(claim.id, 2), task(claim.id, 3)), timers=(NewTimer(4, 60.0),)) for claim in held.values()
+    ]
+    answers = measure("turns that queue tasks and park", lambda: store.commit(queueing, []))[0]
+    assert {answer.outcome for answer in answers} == {"parked"}
+    bodies = claimed(store)
+    measure("load tasks", lambda: store.load_tasks(list(bodies)))
+    ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in bodies.values()]
+    assert len(measure("ends of tasks", lambda: store.commit([], ends))[1]) == 2 * count
+    held = claimed(store)
+    assert {answer.outcome for answer in measure("park", lambda: store.park(list(held.values())))} == {"parked"}
+    store.cancel(ids)
+    held = claimed(store)
+    finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
+    assert {answer.outcome for answer in measure("turns that finish", lambda: store.commit(finishing, []))[0]} == {"finished"}
+    assert found == {
+        "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "load tasks": 1, "park": 1,
+        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish": 11 + AROUND,
+    }  # fmt: skip
+
+
+def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: list[None]) -> None:
+    store.start([NewExecution(f"w{i}", WORKFLOW, "main", "default") for i in range(50)])
+    parking = [turn(claim, 0, "park", timers=(NewTimer(1, 3600.0),)) for claim in claimed(store).values()]
+    store.commit(parking, [])
+    for work in (lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.rescue(100, 3), lambda: store.sweep(100)):
+        del asked[:]
+        work()
+        assert len(asked) == 1

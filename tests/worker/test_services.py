@@ -1,0 +1,245 @@
+"""What happens by itself: found wakes, missing timers, supervision, leases, and what idling costs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import psycopg
+import pytest
+
+from rhythm.engine.turns import Programs
+from rhythm.errors import StoreError
+from rhythm.store.base import Store
+from rhythm.store.sqlite.store import SqliteStore
+from rhythm.worker.services import Health, Services, ServiceSettings
+from tests.engine.driver import World
+from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
+
+SLEEP = 'workflow main() {\n  await sleep("1h")\n  return 1\n}\n'
+NO_TIMERS = ServiceSettings(timer_poll_s=1e6, sweep_every_s=300.0)
+
+
+def parked(text: str, make_store: MakeStore, count: int = 1, **settings: Any) -> World:
+    """Workflows that have gone as far as they can, and the world around them."""
+    world = World(text, make_store=make_store, **settings)
+    for i in range(count):
+        world.start(id=f"run{i:04}" if count > 1 else "run")
+    until_quiet(world)
+    return world
+
+
+def until_quiet(world: World) -> None:
+    while ready_rows(world.inner) or not world.worker.idle:
+        world.worker.step()
+        while world.handlers.run_due():
+            pass
+
+
+def services(world: World, settings: ServiceSettings = NO_TIMERS, programs: Programs | None = None) -> Services:
+    return Services(world.inner, settings, world.clock.now, world.clock.us, programs or world.program, world.observe)
+
+
+def lose_wake(world: World, what: str) -> None:
+    """Lets what the workflow awaits happen, and takes away the wake that came with it: the bug that must not be."""
+    if what == "signal":
+        world.signal(0, "go", 7)
+        world.inner.signal(world.signals.pop()[1], 10)
+    else:
+        world.clock.seconds += 3600
+        world.inner.fire_timers(10)
+    while what == "child" and world.inner.get(["run.1"])["run.1"].finished_at is None:
+        world.worker.step()
+    rows(world.inner, "DELETE FROM ready")
+
+
+AWAITS = {
+    "child": 'workflow main() {\n  return await workflow("other")\n}\nworkflow other() {\n  await sleep("1h")\n  return 7\n}\n',
+    "signal": 'workflow main() {\n  return await signal("go")\n}\n',
+    "timer": 'workflow main() {\n  await sleep("1h")\n  return 7\n}\n',
+}
+
+
+@pytest.mark.parametrize("what", AWAITS)
+def test_a_lost_wake_is_found_and_told(make_store: MakeStore, what: str) -> None:
+    world = parked(AWAITS[what], make_store)
+    sweep = services(world)
+    assert (sweep.run(), world.bugs, ready_rows(world.inner)) == ((False, 5.0), [], [])
+    lose_wake(world, what)
+    world.clock.seconds += 300
+    assert sweep.run()[0]
+    assert (world.bugs, ready_rows(world.inner)) == (["run: it slept although it could go on; it was woken"], [("run", 0, 0)])
+    world.bugs.clear()
+    assert world.run().result == "7"
+
+
+@pytest.mark.parametrize(
+    "awaited",
+    ['await sleep("1h")', 'await signal("go", { timeout: "1h", default: null })',
+     'await race([sleep("1h"), signal("go")])'],
+)  # fmt: skip
+def test_a_timer_whose_row_was_deleted_counts_as_fired(make_store: MakeStore, awaited: str) -> None:
+    world = parked(f"workflow main() {{\n  {awaited}\n  return 7\n}}\n", make_store)
+    rows(world.inner, "DELETE FROM timer_tasks")
+    assert services(world).run()[0]
+    assert len(world.bugs) == 1
+    world.bugs.clear()
+    assert (world.run().result, world.clock.seconds) == ("7", 0.0)
+
+
+def test_a_workflow_that_waits_for_more_than_has_ended_sleeps_rightly(make_store: MakeStore) -> None:
+    text = """workflow main() {
+  let x = await all([task("value", { x: 1 }), sleep("1h"), signal("go"), workflow("other")])
+  return x
+}
+workflow other() {
+  try { await sleep("1h") } finally { await sleep("2h") }
+}
+"""
+    world = parked(text, make_store)
+    world.signal(0, "other", 1)
+    world.inner.signal(world.signals.pop()[1], 10)
+    world.inner.cancel(["run.5"])
+    until_quiet(world)
+    assert not services(world).run()[0]
+    assert (world.bugs, ready_rows(world.inner)) == ([], [])
+
+
+def test_a_paused_workflow_is_left_alone(make_store: MakeStore) -> None:
+    world = parked(AWAITS["signal"], make_store)
+    world.inner.pause("run", True)
+    until_quiet(world)
+    lose_wake(world, "signal")
+    assert not services(world).run()[0]
+
+
+def test_the_sweep_gets_through_all_of_them_batch_by_batch(make_store: MakeStore) -> None:
+    world = parked(AWAITS["timer"], make_store, 7)
+    rows(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()} WHERE execution_id IN ('run0002', 'run0006')")
+    sweep = services(world, NO_TIMERS.replace(sweep_batch=3))
+    waits = []
+    for _ in range(3):
+        waits.append(sweep.run()[1])
+        world.clock.seconds += 1
+    assert (waits[:2], [bug.split(":")[0] for bug in world.bugs]) == ([1.0, 1.0], ["run0002", "run0006"])
+    assert sweep.services[2].after == ""  # type: ignore[attr-defined]  # the sweeper begins again
+
+
+def test_one_process_at_a_time_sweeps_and_another_takes_over(make_store: MakeStore) -> None:
+    world = parked(AWAITS["timer"], make_store)
+    first, second = services(world), services(world)
+    first.run()
+    second.run()
+    rows(world.inner, f"UPDATE timer_tasks SET fired_at = {world.clock.us()}")
+    world.clock.seconds += 301
+    second.run()
+    assert world.bugs == []
+    world.clock.seconds += 300  # the first has not been seen for twice its interval
+    second.run()
+    assert len(world.bugs) == 1
+
+
+class Broken:
+    """A store of which one method never works."""
+
+    def __init__(self, inner: Store, broken: str) -> None:
+        self.inner, self.broken = inner, broken
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.broken:
+            raise StoreError("it does not work")
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize(("broken", "name"), [("fire_timers", "timers"), ("rescue", "rescue"), ("parked", "sweeper"), ("prune", "pruner")])
+def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
+    world = parked(SLEEP, sqlite_in_memory)
+    said: list[tuple[str, str, str]] = []
+    settings = ServiceSettings(retention_s=60.0)
+    all_of_them = Services(
+        Broken(world.inner, broken), settings, world.clock.now, world.clock.us, world.program, lambda *what: said.append(what)
+    )  # type: ignore[arg-type]  # it passes every other call on
+    waits = []
+    for _ in range(8):
+        all_of_them.run(busy=False)
+        waits.append(all_of_them.wait_s(name))
+        world.clock.seconds += waits[-1]
+    assert [round(wait, 6) for wait in waits] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    assert all_of_them.health[name] == Health(None, 8, "it does not work")
+    assert {said[0], *said} == {("service failed", name, "it does not work")}
+    others = {service: health for service, health in all_of_them.health.items() if service != name}
+    assert all(health.succeeded_at is not None and not health.failures for health in others.values())
+
+
+def test_health_is_good_again_after_a_pass_that_succeeds() -> None:
+    world = parked(SLEEP, sqlite_in_memory)
+    store = Broken(world.inner, "rescue")
+    found = Services(store, NO_TIMERS, world.clock.now, world.clock.us)  # type: ignore[arg-type]
+    found.run()
+    store.broken, world.clock.seconds = "", 10.0
+    found.run()
+    assert found.health["rescue"] == Health(10.0)
+
+
+def test_what_has_ended_is_kept_for_ever_unless_told_otherwise(make_store: MakeStore) -> None:
+    world = parked("workflow main() {\n  return 1\n}\n", make_store, 5)
+    world.clock.seconds += 1e9
+    services(world).run()
+    assert len(world.inner.find(None, None, None, 9)) == 5
+    prune = services(world, NO_TIMERS.replace(retention_s=60.0, batch=3))
+    assert prune.run() == (True, 1.0)
+    assert len(world.inner.find(None, None, None, 9)) == 2
+    world.clock.seconds += 1.0
+    prune.run()
+    assert world.inner.find(None, None, None, 9) == []
+
+
+def test_timers_fire_at_their_time_and_earlier_ones_of_this_process_are_noticed(make_store: MakeStore) -> None:
+    world = parked(SLEEP, make_store)
+    found = services(world, NO_TIMERS.replace(timer_poll_s=2.0))
+    found.run()
+    assert found.wait_s("timers") == 2.0
+    world.clock.seconds = 3599.5
+    found.run(busy=False)
+    assert found.wait_s("timers") == 0.5
+    rows(world.inner, f"UPDATE timer_tasks SET fire_at = {world.clock.us() + 100_000}")
+    world.clock.seconds += 0.1
+    assert found.run(busy=False)[0] is False
+    assert found.run(busy=True)[0]
+
+
+def test_a_clock_that_is_ahead_of_the_databases_makes_no_storm(make_store: MakeStore) -> None:
+    world = parked(SLEEP, make_store)
+    found = Services(world.inner, NO_TIMERS, world.clock.now, lambda: world.clock.us() + 7_200_000_000)
+    found.run()
+    assert found.wait_s("timers") == 0.05
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """As long as the number of statements that a database was sent."""
+    sent: list[str] = []
+    wait = psycopg.Connection.wait
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.append("")
+        return wait(self, *args, **kwargs)
+
+    monkeypatch.setattr(psycopg.Connection, "wait", counted)
+    return sent
+
+
+def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_interval(make_store: MakeStore, asked: list[str]) -> None:
+    world = parked(SLEEP, make_store, 1000)
+    counted_each = 1 if isinstance(world.inner, SqliteStore) else 2  # on PostgreSQL each comes with the setting of the test's clock
+    if isinstance(world.inner, SqliteStore):
+        world.inner._db.set_trace_callback(asked.append)
+    idle = services(world, ServiceSettings(), cache(world.program))
+    del asked[:]
+    polls = 600
+    for _ in range(polls):
+        assert idle.run(busy=False)[0] is False
+        world.worker.step()
+        world.clock.seconds += 1.0
+    assert world.bugs == []
+    assert len(asked) / counted_each <= 2 * polls
