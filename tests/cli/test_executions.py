@@ -16,7 +16,7 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.app.views import ExecutionView
-from rhythm.cli import connect, waiting
+from rhythm.cli import database, waiting
 from rhythm.cli.main import COMMANDS, main
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
@@ -191,7 +191,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("start order --app tasks.py", 2, "--app goes with --wait"),
         ("start order --wait --timeout soon", 2, '--timeout: "soon" is not a duration'),
         ("start order --wait --app nothing.py", 2, "there is no file nothing.py"),
-        ("start order -i n:=x", 2, "-i n:=x is not JSON"),
+        ("start order -i n:=x", 2, "-i n:=x: n is not JSON"),
         ("start order -i n", 2, "-i n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --attribute n", 2, "--attribute n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --inputs @nothing.json", 2, "cannot read nothing.json"),
@@ -206,7 +206,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("result mine --timeout soon", 2, '--timeout: "soon" is not a duration'),
         ("trace nobody", 1, "there is no execution 'nobody'"),
         ("signal nobody go", 1, "there is no execution 'nobody'"),
-        ("signal mine go {", 2, "the payload is not JSON"),
+        ("signal mine go {", 2, "payload is not JSON"),
         ("signal mine go 1 -i a=b", 2, "give the payload as JSON or with -i, not with both"),
         ("retry nobody", 1, "there is no execution 'nobody'"),
         ("retry mine", 1, "mine has not ended: cancel it, or wait"),
@@ -297,7 +297,7 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("database", "message"),
+    ("url_given", "message"),
     [
         ("mysql://x", "no database can be opened with `mysql://x`"),
         ("sqlite:///", "names no file"),
@@ -308,18 +308,19 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
     ],
 )
 @pytest.mark.parametrize("command", ["list", "start order.flow"])
-def test_database_that_cannot_be_used_is_one_line(rhythm: Command, command: str, database: str, message: str) -> None:
-    ran = rhythm(command, "--database", database)
+def test_database_that_cannot_be_used_is_one_line(rhythm: Command, command: str, url_given: str, message: str) -> None:
+    ran = rhythm(command, "--database", url_given)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert message in ran.err
 
 
 def test_server_that_never_answers_is_not_waited_for_without_end(rhythm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "CONNECT_S", 1)
+    monkeypatch.setattr(database, "CONNECT_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        ran = rhythm(f"list --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none")
-    assert (ran.code, ran.out) == (1, "")
-    assert "did not answer" in ran.err
+        for command, code in (("list", 1), ("migrate", 2)):
+            ran = rhythm(f"{command} --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none")
+            assert (ran.code, ran.out) == (code, "")
+            assert "did not answer" in ran.err
 
 
 # asking
