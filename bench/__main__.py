@@ -6,12 +6,12 @@ import os
 import platform
 import sys
 
-from bench import engine, language, startup
+from bench import engine, language, payloads, startup
 
 BENCHMARKS = {
     work.__name__: work
     for work in (
-        language.compiling, language.running, language.suspending, language.snapshots, startup.starting,
+        language.compiling, language.running, language.suspending, language.snapshots, payloads.payloads, startup.starting,
         engine.registering, engine.single, engine.sequences, engine.fan_out, engine.reacting,
     )
 }  # fmt: skip

@@ -43,6 +43,7 @@ def test_handles_have_coroutines_too_alone_and_in_lists(make_app: MakeApp) -> No
 
     async def work() -> list[Any]:
         first = await app.aio.start_workflow("hold", id="first")
+        assert {first} == {await app.aio.start_workflow("hold", id="first")}
         others = await app.aio.start_many("hold", [1, 2])
         for handle in (first, *others):
             await handle.signal("go", handle.id)
@@ -94,18 +95,17 @@ def test_wait_is_woken_by_the_worker_of_this_process(make_app: MakeApp, monkeypa
     app = make_app(flows=(HOLD,))
     handle = app.start_workflow("hold")
     found: list[Any] = []
-    waiting = threading.Thread(target=lambda: found.append(handle.result("30s")))
-
-    async def wait() -> Any:
-        return await app.aio.result(handle.id, "30s")
-
+    plain = threading.Thread(target=lambda: found.append(handle.result("1h")), daemon=True)
+    coroutine = threading.Thread(target=lambda: found.append(asyncio.run(app.aio.result(handle.id, "1h"))), daemon=True)  # type: ignore[arg-type]  # it is one
     with app.worker():
-        waiting.start()
-        while not app.changes._listeners:
+        plain.start()
+        coroutine.start()
+        while len(app.changes._listeners) < 2:
             pass
         handle.signal("go", 5)
-        waiting.join()
-        assert (found, asyncio.run(wait())) == ([5], 5)
+        for waiting in (plain, coroutine):
+            waiting.join(20)
+    assert found == [5, 5]
 
 
 def test_module_functions_work_on_the_default_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

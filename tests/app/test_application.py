@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -303,6 +305,27 @@ def test_trace_tells_what_happened_below_too_in_the_order_of_time(make_app: Make
     assert {step.line for step in steps if step.what == "turn"} == {2}
 
 
+def test_whatever_gives_work_wakes_the_workers_of_this_process(make_app: MakeApp) -> None:
+    app: Any = make_app(flows=(HOLD,))
+    handle = app.start_workflow("hold")
+    ended = app.queue_task("nobody")
+    ended.cancel()
+    acts = (
+        lambda: app.start_workflow("hold"),
+        lambda: app.queue_task("nobody"),
+        lambda: handle.signal("go"),
+        lambda: app.pause(handle.id),
+        lambda: app.resume(handle.id),
+        lambda: handle.cancel(),
+        lambda: app.retry(ended.id),
+    )
+    for number, act in enumerate(acts):
+        woken: list[int] = []
+        app._workers = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
+        act()
+        assert woken == [1], number
+
+
 # wrong calls
 
 
@@ -336,6 +359,31 @@ def test_wrong_call_says_what_is_wrong(act: Any, error: type[Exception], message
         app.register(HOLD)
         with pytest.raises(error, match=message):
             act(app)
+
+
+def set_patience(*stores: Any, milliseconds: int) -> None:
+    for store in stores:
+        with store._lock:
+            store._db.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+def test_worker_outlives_a_database_that_does_not_answer_for_a_while(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    app: Any = Rhythm(f"sqlite:///{tmp_path / 'a.db'}", (), tasks={}, environment={}, worker_poll_interval="1ms")
+    app.register("workflow quick(inputs) {\n  return inputs\n}")
+    other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    with app, app.worker() as worker:
+        set_patience(app.store, worker._store, milliseconds=1)
+        handle = app.start_workflow("quick", 1)
+        handle.result(WAIT)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(rhythm.StoreError, match="did not answer: database is locked"):
+            app.start_workflow("quick", 2)
+        while "database is locked" not in caplog.text:
+            pass
+        other.execute("ROLLBACK")
+        other.close()
+        set_patience(app.store, worker._store, milliseconds=30_000)
+        assert app.start_workflow("quick", 3).result(WAIT) == 3
 
 
 def test_worker_that_meets_a_bug_says_so_when_it_is_left(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:

@@ -177,20 +177,6 @@ def test_fired_timer_stays_fired_and_ids_in_variables_lead_to_the_new_children(m
     assert "second" in bank.calls
 
 
-def test_task_that_ran_when_the_time_of_its_workflow_was_over_runs_in_the_retry(make_app: MakeApp) -> None:
-    let_go = threading.Event()
-
-    def slow() -> int:
-        let_go.wait()
-        return 1
-
-    app = make_app(slow)
-    with app.worker():
-        id = failed(app, '@timeout("100ms")\nworkflow main(inputs) {\n  return await task("slow")\n}')
-        let_go.set()
-        assert app.retry(id).result(WAIT) == 1
-
-
 def test_limit_of_concurrency_holds_in_the_retry_too(make_app: MakeApp) -> None:
     running, most, broken, lock = [0], [0], [True], threading.Lock()
 

@@ -168,6 +168,11 @@ def test_start_of_a_name_registers_the_files_that_are_named_first(rhythm: Comman
     assert [item["name"] for item in rhythm("workflows --output json").json["items"]] == ["child", "order", "parent"]
 
 
+def test_file_is_never_taken_for_the_text_of_a_workflow(rhythm: Command, tmp_path: Path) -> None:
+    (tmp_path / "{odd}.flow").write_text(ORDER)
+    assert rhythm("start {odd}.flow").code == 0
+
+
 def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: Command, tmp_path: Path) -> None:
     (tmp_path / "bad.flow").write_text("workflow bad(inputs) {\n  retrun 1\n}\n")
     ran = rhythm("start bad.flow")
@@ -191,7 +196,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("start order --app tasks.py", 2, "--app goes with --wait"),
         ("start order --wait --timeout soon", 2, '--timeout: "soon" is not a duration'),
         ("start order --wait --app nothing.py", 2, "there is no file nothing.py"),
-        ("start order -i n:=x", 2, "-i n:=x: n is not JSON"),
+        ("start order -i n:=x", 2, "n is not JSON"),
         ("start order -i n", 2, "-i n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --attribute n", 2, "--attribute n: write KEY=TEXT, or KEY:=JSON"),
         ("start order --inputs @nothing.json", 2, "cannot read nothing.json"),

@@ -93,6 +93,9 @@ def snapshot(store: Store, id: str, **changes: Any) -> None:
     rows(store, "UPDATE workflow_execution_context SET snapshot = ? WHERE execution_id = ?", [data, id])
 
 
+REFER = "UPDATE workflow_execution_context SET snapshot = ? WHERE execution_id = ?"
+
+
 def task(id: str, held: str = "1 = 0") -> str:
     parent, _, n = id.rpartition(".")
     return f"""INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt,
@@ -216,6 +219,9 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("belongs", "ghost", (ready("ghost", 0),), set()),
     ("context_kept", "run.4", ("DELETE FROM workflow_execution_context WHERE execution_id = 'run.4'",), set()),
     ("context_kept", "run.6", (context("run.6"),), set()),
+    ("blobs_kept", "run", ("INSERT INTO blobs VALUES ('run', 'x')",), set()),
+    ("blobs_kept", "ghost", ("INSERT INTO blobs VALUES ('ghost', 'x')",), set()),
+    ("blobs_kept", "run", lambda store: rows(store, REFER, [b"@", "run"]), {"snapshot_readable"}),
     ("definition_kept", "run.4", ("DELETE FROM workflow_definitions WHERE name = 'kid'",), set()),
     ("child_ids", "run.99", (executions("run.1", "id = 'run.99'"),), set()),
     ("child_ids", "ghost.1", (executions("run.1", "id = 'ghost.1', parent_id = 'ghost'"),), set()),

@@ -10,6 +10,7 @@ import pytest
 from rhythm.store.base import Execution
 from rhythm.worker.handlers import Task
 from tests.engine.driver import Crashed, World
+from tests.support.stores import MakeStore
 
 BOTH = pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
 
@@ -163,3 +164,17 @@ def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> No
     world.start()
     assert world.run().status == "completed"
     assert [child.attempt for child in world.inner.children("run")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "loser", ['task("value", { x: "s", took: 50 })', 'workflow("child")'], ids=["queued task", "child that runs its own"]
+)
+def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(make_store: MakeStore, loser: str) -> None:
+    flow = f"""
+    workflow main {{ let first = await race([{loser}, sleep(0.5)]); return first.key }}
+    workflow child {{ let x = await task("value", {{ x: "s", took: 50 }}) }}
+    """
+    world = World(flow, make_store=make_store)
+    world.start()
+    assert (world.run().result, world.ran["value('s')"]) == ("1", 0)
+    assert world.clock.seconds < 1

@@ -45,6 +45,16 @@ class Rights(enum.Flag):
     WRITE = 2
 
 
+@dataclass(frozen=True)
+class Size:
+    cm: int
+
+
+class Shirt(enum.Enum):
+    SMALL = Size(90)
+    LARGE = Size(110)
+
+
 class Point(NamedTuple):
     x: int
     y: Decimal = Decimal(0)
@@ -139,6 +149,7 @@ ROUND_TRIPS: list[tuple[Any, Any, Any]] = [  # hint, value, JSON
     (Level, Level.HIGH, 2),
     (Corner, Corner.FAR, [1, 1]),
     (Word, Word.YES, "yes"),
+    (Shirt, Shirt.LARGE, {"cm": 110}),
     (Rights, Rights.READ | Rights.WRITE, 3),
     (bytes, b"\x00\xff", "AP8="),
     (bytearray, bytearray(b"ab"), "YWI="),
@@ -292,6 +303,12 @@ def test_null_is_taken_where_it_is_the_default() -> None:
     def function(day: date = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013 - as people write it
 
     assert fit(function, day=None) == ((), {"day": None})
+
+
+def test_hint_that_only_a_type_checker_can_find_changes_nothing_else() -> None:
+    def function(day: date, other: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    assert fit(function, day="2026-01-31", other="x") == ((), {"day": date(2026, 1, 31), "other": "x"})
 
 
 def test_function_without_hints_needs_no_fitting() -> None:

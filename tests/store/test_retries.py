@@ -36,14 +36,16 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def failed(store: Store, clock: Clock, end: int = FAILED) -> None:
-    """Workflow `w` with a timer, two tasks, a signal and a task without a row, ended after its second turn."""
+    """Workflow `w` with a timer, three tasks, a signal and a task without a row, ended after its third turn."""
     claim = begun(store, timeout_s=60.0)
     store.signal(NewSignal("s", "w", "go", "1"), 10)
     done = (Done(1, "work", "default", "{}", FAILED, '"no"', 2, 0, '{"retries":1}'),)
     first = turn(claim, end="own", done=done, starts=(task("w.2"),), timers=(NewTimer(3, 5.0),), owned=OWNED, consumed=("s",))
     assert outcome(store, first) == "own"
+    step = turn(claim, 1, "own", done=(Done(4, "work", "default", "{}", FAILED, '"no"', 1, 0, '{"retries":9}'),), owned=OWNED)
+    assert outcome(store, step) == "own"
     clock.forward(1)
-    assert outcome(store, turn(claim, 1, "finish", status=end, value="1", snapshot=None, owned=None)) == "finished"
+    assert outcome(store, turn(claim, 2, "finish", status=end, value="1", snapshot=None, owned=None)) == "finished"
 
 
 def family_of(store: Store, id: str = "w") -> Family:
@@ -62,10 +64,11 @@ def family_of(store: Store, id: str = "w") -> Family:
 def test_failed_workflow_keeps_what_a_retry_needs(store: Store, clock: Clock) -> None:
     failed(store, clock)
     family = family_of(store)
-    root, done, queued = family.executions
-    assert (root.id, root.status, root.seq, root.snapshot, root.owned, root.timeout_us) == ("w", FAILED, 2, b"s", OWNED, 60_000_000)
+    root, done, queued, stepped = family.executions
+    assert (root.id, root.status, root.seq, root.snapshot, root.owned, root.timeout_us) == ("w", FAILED, 3, b"s", OWNED, 60_000_000)
     assert (done.id, done.status, done.options, done.error, done.attempt) == ("w.1", FAILED, '{"retries":1}', '"no"', 2)
     assert (queued.id, queued.status, queued.cancel_requested_at, queued.snapshot) == ("w.2", PENDING, NOW + 1_000_000, None)
+    assert (stepped.id, stepped.options) == ("w.4", '{"retries":9}')
     assert family.timers == (StoredTimer("w", 3, 5_000_000, None, NOW + 5_000_000, None, NOW + 1_000_000),)
     assert family.signals == (StoredSignal("s", "w", 1, "go", "1", NOW, 1),)
 
@@ -84,7 +87,7 @@ def test_timers_of_a_completed_workflow_are_gone(store: Store, clock: Clock) -> 
 
 def renewed(family: Family) -> Family:
     """A retry by hand: a suspended workflow with a task to run, one that is held back, one that is done, timers and a signal."""
-    root, done, _ = family.executions
+    root, done, _, _ = family.executions
     plain = dict(root_id="v", created_at=None, started_at=None, finished_at=None, result=None, error=None, status=PENDING, fence=None)
     new = root.replace(**plain).replace(id="v", status=SUSPENDED, retry_of="w", awaiting='{"n":1}', statement=4)
     copied = done.replace(id="v.1", parent_id="v", root_id="v")

@@ -100,6 +100,12 @@ class _Proxy:
     def __repr__(self) -> str:
         return repr(self._behind)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Proxy) and self._behind == other._behind
+
+    def __hash__(self) -> int:
+        return hash(self._behind)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._behind, name)
         if name.startswith("_") or not callable(found):

@@ -32,6 +32,7 @@ from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewExecutio
 from rhythm.store.open import open_store
 from rhythm.worker.handlers import Task, Tasks, default_tasks
 from rhythm.worker.services import ServiceSettings
+from rhythm.worker.sizes import Sizes
 from rhythm.worker.worker import WorkerSettings
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Rhythm:
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
-    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process.
+    `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process, and `store`,
+    which stays open, the database of the URL.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Rhythm:
         self.changes = Changes()
         self._programs: dict[tuple[str, str], Program] = {}
         self._workers: list[BackgroundWorker] = []
+        self._sizes = Sizes()
         self._opened = store is None
         self.store: Store = open_store(self.settings.database_url) if store is None else store
         try:
@@ -234,6 +237,8 @@ class Rhythm:
             keys = [row.key for row in rows]
             if None in keys or len(set(keys)) < len(keys):
                 raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
+        for row in rows:
+            self._sizes.payload("inputs", row.name, row.id, row.inputs)
         started = store.start(rows, on_conflict)
         if store is self.store:
             self._wake()
@@ -298,6 +303,7 @@ class Rhythm:
         """
         own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
+        self._sizes.payload("signal", name, id, sent.payload)
         answer = self.store.signal(sent, DEFAULT_LIMITS.signals)
         if answer == "missing":
             _unknown(id)

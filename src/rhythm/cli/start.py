@@ -87,7 +87,9 @@ def _registered(app: Rhythm, args: Arguments) -> str:
     if not sources and app.store.definition(named) is None:
         sources = list(read_settings(args.database).workflow_paths)
     if sources:
-        app.register(*sources)
+        from pathlib import Path
+
+        app.register(*map(Path, sources))  # what is a path is never taken for the text of a workflow
     return _choose(named) if is_file else named
 
 

@@ -16,6 +16,7 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "timer": ("◷", "35", "timer "),
     "wait": ("…", "35", "waits for "),
     "signal": ("✉", "36", "signal "),
+    "publish": ("✉", "36", "publishes "),
     "approval": ("?", "35", "asks for approval by "),
     "log": ("·", "2", ""),
     "progress": ("%", "2", ""),

@@ -11,6 +11,7 @@ import binascii
 import dataclasses
 import enum
 import inspect
+import sys
 import types
 import typing
 from collections import abc
@@ -91,7 +92,7 @@ FORMS: tuple[tuple[type, Form], ...] = (  # the first that fits is taken
 def _form_of(cls: type) -> Form | None:
     if callable(getattr(cls, "model_dump", None)):
         return lambda value: value.model_dump(mode="json")
-    if (fields := _fields_of(cls)) is not None:
+    if not issubclass(cls, enum.Enum) and (fields := _fields_of(cls)) is not None:
         return lambda value: {field.key: getattr(value, field.name) for field in fields}
     return next((form for base, form in FORMS if issubclass(cls, base)), None)
 
@@ -403,11 +404,8 @@ def _fields_of(cls: type) -> tuple[Field, ...] | None:
     if hasattr(cls, "__struct_fields__"):
         names: tuple[str, ...] = cls.__struct_fields__
         keys = getattr(cls, "__struct_encode_fields__", names)
-        required = inspect.signature(cls).parameters
-        return tuple(
-            Field(name, key, name in required and required[name].default is inspect.Parameter.empty)
-            for name, key in zip(names, keys, strict=True)
-        )
+        params = inspect.signature(cls).parameters
+        return tuple(Field(name, key, params[name].default is inspect.Parameter.empty) for name, key in zip(names, keys, strict=True))
     return None
 
 
@@ -417,9 +415,18 @@ def _dataclass_field(field: dataclasses.Field[Any]) -> Field:
 
 
 def hints_of(thing: Any, include_extras: bool = False) -> dict[str, Any]:
-    """The hints of a function or class; none if one of them names something that cannot be imported."""
+    """The hints of a function or class; without those that name what only a type checker can find."""
     try:
         return typing.get_type_hints(thing, include_extras=include_extras)
+    except Exception:
+        names = vars(sys.modules.get(thing.__module__, types))
+        alone = [types.SimpleNamespace(__annotations__={name: hint}) for name, hint in inspect.get_annotations(thing).items()]
+        return {name: hint for one in alone for name, hint in _found(one, names, include_extras).items()}
+
+
+def _found(thing: Any, names: dict[str, Any], include_extras: bool) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(thing, names, include_extras=include_extras)
     except Exception:
         return {}
 

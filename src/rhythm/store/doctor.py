@@ -79,6 +79,10 @@ RULES: Mapping[str, Rule] = {
     # what belongs together
     "belongs": Rule("every row belongs to an execution", "rows of executions that are gone do no harm; " + REPORT),
     "context_kept": Rule("a workflow has a context, a task has none", "without its context it cannot go on: start it anew; and " + REPORT),
+    "blobs_kept": Rule(
+        "a large snapshot is in blobs, and nothing else is there",
+        "without its snapshot it cannot go on: restore it from a backup, or start it anew; a blob too many does no harm; " + REPORT,
+    ),
     "definition_kept": Rule("the program of every workflow that has not ended is there", "register this version of the workflow again"),
     "child_ids": Rule("a child's id is that of its parent and its number, and a family has one root"),
     "numbers_once": Rule("a number stands for one child or one timer of a workflow"),

@@ -303,6 +303,10 @@ def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) 
             kind_of = type(item)
             if kind_of is str:
                 total += len(item)
+                if not item.isascii():
+                    total += len(item.encode("utf-8", "surrogatepass")) - len(item)
+                    if total > limit:
+                        break
             elif kind_of is dict or kind_of is list:
                 below += item.values() if kind_of is dict else item
                 total += sum(map(len, item)) + 3 * len(item) if kind_of is dict else 0

@@ -19,6 +19,8 @@ def of_command(command: c.Command) -> tuple[str, str] | None:
             return "wait", f"event {type}"
         case c.RequestApproval(_, role, held=False):
             return "approval", role
+        case c.Publish(type, data):
+            return "publish", type if data is None else f"{type} = {brief(data)}"
         case c.Log(message, fields):
             return "log", f"{message} {brief(fields, 200) if fields else ''}".rstrip()
         case c.SetAttribute(name, value):

@@ -313,9 +313,6 @@ UPDATE event_waits w SET held = false, deadline_at = %(now)s + w.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
 
--- name: delete_waits
-DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])
-
 -- name: insert_events
 INSERT INTO events (id, type, n, data, published_at)
 SELECT x.id, x.type, x.n, x.data, x.published_at
@@ -352,7 +349,8 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
   AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
--- name: delete_timers
+-- name: delete_waits
+WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]))
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
 
 -- name: cancel_timers

@@ -132,6 +132,14 @@ WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.subject)
 SELECT e.id AS subject, CASE WHEN e.type = 0 THEN 'it is a workflow without a context' ELSE 'it is a task with a context' END AS message
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id WHERE (e.type = 0) <> (c.execution_id IS NOT NULL)
 
+-- name: blobs_kept
+-- A snapshot that refers to a blob has it, and no blob is there for nothing.
+SELECT c.execution_id AS subject, 'its snapshot refers to a blob that is not there' AS message FROM workflow_execution_context c
+WHERE c.snapshot = x'40' AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.execution_id = c.execution_id)
+UNION ALL
+SELECT b.execution_id, 'there is a blob to which no snapshot refers' FROM blobs b
+WHERE NOT EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = b.execution_id AND c.snapshot = x'40')
+
 -- name: definition_kept
 -- The program of every workflow that has not ended is there.
 SELECT e.id AS subject, 'there is no version ' || e.version || ' of workflow ' || e.name AS message

@@ -118,14 +118,21 @@ class SqliteStore(base.Store):
     def _transaction(self) -> Iterator[None]:
         """Everything inside is committed together, or nothing is."""
         with self._lock:
-            self._db.execute("BEGIN IMMEDIATE")
+            self._say("BEGIN IMMEDIATE")
             try:
                 yield
-                self._db.execute("COMMIT")
+                self._say("COMMIT")
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    def _say(self, text: str) -> None:
+        """A file that is locked for too long, or a disk that is full, is a database that does not answer."""
+        try:
+            self._db.execute(text)
+        except sqlite3.OperationalError as problem:
+            raise StoreError(f"the SQLite database {self.path} did not answer: {problem}") from problem
 
     def _all(self, name: str, *args: Any) -> list[Any]:
         with self._lock:
