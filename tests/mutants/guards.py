@@ -394,10 +394,6 @@ ENDS = (
         pg_code("_advance", " and self.known[turn.id].status < TERMINAL", "", "flush"),
     ),
     Guard(
-        "a step does not revive what has ended", rule("a_workflow_that_has_ended_takes_no_turn"),
-        postgres=pg("step", "e.status < 5 AND ", ""),
-    ),
-    Guard(
         "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
         lite_code("_cancel", "if status >= TERMINAL:", "if False:"), pg("flag_cancel", " AND status < 5", ""),
     ),
@@ -434,20 +430,16 @@ ENDS = (
         lite("mail", "WHERE s.consumed_seq IS NULL", ""), pg("mail", " AND consumed_seq IS NULL", ""),
     ),
     Guard(
-        "the same signal twice is one", rule("what_becomes_of_a_signal"),
-        lite("insert_signal", "ON CONFLICT (id) DO NOTHING", ""), pg("insert_signals", "ON CONFLICT (id) DO NOTHING ", ""),
-    ),
-    Guard(
         "signals are numbered by one sender at a time", server("signals_sent_at_once_are_numbered_without_gaps"),
         postgres=pg_code("signal", "self.rows.call([id])", "self.db.now()"),
     ),
     Guard(
-        "a timer never fires early", rule("a_timer_never_fires_early_and_only_once"),
+        "a timer never fires early", rule("what_is_due_later_stays_when_something_is_due_now"),
         lite("due_timers", "fire_at <= ?", "fire_at <= ? + 1000000"),
         pg("due_timers", "fire_at <= %(now)s", "fire_at <= %(now)s + 1000000"),
     ),
     Guard(
-        "a timer fires once", rule("a_timer_never_fires_early_and_only_once"),
+        "a timer fires once", rule("what_is_due_later_stays_when_something_is_due_now"),
         lite("due_timers", "fired_at IS NULL AND ", ""),
         pg("due_timers", "fired_at IS NULL AND ", "") + pg("fire_timers", " AND t.fired_at IS NULL", ""),
     ),
@@ -456,7 +448,7 @@ ENDS = (
         postgres=pg("fire_timers", " AND t.fired_at IS NULL", ""),
     ),
     Guard(
-        "what is delayed is not freed early", rule("a_delayed_start_is_free_when_it_is_due_and_not_before"),
+        "what is delayed is not freed early", rule("what_is_due_later_stays_when_something_is_due_now"),
         lite("due_ready", "due_at <= ?", "due_at <= ? + 1000000"),
         pg("due_ready", "due_at <= %(now)s", "due_at <= %(now)s + 1000000")
         + pg("free_due", "due_at <= %(now)s", "due_at <= %(now)s + 1000000"),
@@ -466,7 +458,7 @@ ENDS = (
         postgres=pg("free_due", " AND due_at <= %(now)s", " AND %(now)s > 0"),
     ),
     Guard(
-        "a time limit does not strike early", rule("a_workflow_whose_time_is_over_is_woken_and_told"),
+        "a time limit does not strike early", rule("what_is_due_later_stays_when_something_is_due_now"),
         lite("due_timeouts", "timeout_at <= ?", "timeout_at <= ? + 9000000"),
         pg("due_timeouts", "timeout_at <= %(now)s", "timeout_at <= %(now)s + 9000000"),
     ),

@@ -600,6 +600,18 @@ def test_a_timer_never_fires_early_and_only_once(store: Store, clock: Clock) -> 
     assert ready_rows(store) == [("w", 0, 0)]
 
 
+def test_what_is_due_later_stays_when_something_is_due_now(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    store.start([workflow("later", delay_s=2.0), workflow("limited", timeout_s=2.0)])
+    assert outcome(store, turn(claim, timers=(NewTimer(1, 1.0), NewTimer(2, 2.0)))) == "parked"
+    clock.forward(1)
+    assert store.fire_timers(10)[0] == 1
+    assert [o.n for o in store.outcomes([Needed("w", (1, 2))])["w"]] == [1]
+    assert (ready_rows(store)[0][:2], store.load(["limited"])[0].timed_out) == (("later", 2), False)
+    clock.forward(1)
+    assert store.fire_timers(10)[0] == 3
+
+
 def test_a_workflow_whose_time_is_over_is_woken_and_told(store: Store, clock: Clock) -> None:
     store.park([begun(store, timeout_s=5.0)])
     assert store.fire_timers(10) == (0, NOW + 5_000_000)
