@@ -447,6 +447,16 @@ def test_trace_tells_it_in_the_order_of_time_with_children_indented(rhythm: Comm
     assert rhythm(f"trace {waits}").out.endswith(f"it is suspended; `rhythm show {waits}` tells what it waits for\n")
 
 
+def test_trace_of_a_retry_begins_with_what_it_kept(rhythm: Command, app: Rhythm) -> None:
+    app.register('workflow twice(inputs) {\n  await task("charge", { order: "A" })\n  return await task("charge", { order: "unpaid" })\n}')
+    old = app.start_workflow("twice").id
+    until(app, old, ended)
+    new = app.retry(old).id
+    until(app, new, ended)
+    lines = [re.sub(r" in \S+$", "", line) for line in rhythm(f"trace {new}").out.splitlines()]
+    assert lines[:3] == ['     kept    ✓ charge = "A/1"', "    0.00s  ▶ twice(null)", f"    0.00s  ▶ goes on where {old} ended"]
+
+
 def test_what_a_terminal_would_obey_is_not_shown(rhythm: Command, app: Rhythm) -> None:
     app.register('workflow evil(inputs) {\n  let x = await signal("a\\u009b2Jb")\n  return x\n}')
     id = app.start_workflow("evil", {"x": "\x9b2J\x1b[2J"}, queue="q").id
