@@ -191,6 +191,13 @@ def test_pruning_takes_old_events_that_nobody_holds(store: Store, clock: Clock) 
     assert ended(store) == [(1, COMPLETED, "taken")]
 
 
+def test_each_takes_the_oldest_since_it_started() -> None:
+    events = [Event(f"e{n}", "paid", n, "1", NOW + n) for n in (3, 1, 2)]
+    waits = [Wait("a", 1, "paid", "{}", NOW), Wait("b", 1, "paid", "{}", NOW + 2), Wait("b", 2, "paid", "{}", NOW + 2)]
+    found = [(match.wait.execution_id, match.wait.n, match.event.id) for match in matches(waits, events, {("a", "e1")})]
+    assert found == [("a", 1, "e2"), ("b", 1, "e2"), ("b", 2, "e3")]
+
+
 @pytest.mark.parametrize(
     ("wanted", "data", "fits"),
     [

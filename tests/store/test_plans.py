@@ -92,7 +92,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delay_tasks", dict(id=IDS, fence=ONES, delay_us=ONES, attempt=ONES, now=1), "ready_pkey"),
     ("note_attempts", dict(id=IDS, attempt=ONES, worker=TEXTS, now=1), "executions_pkey"),
     ("cancel_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
-    ("delete_timers", dict(ids=IDS), "timer_tasks_pkey"),
+    ("delete_waits", dict(ids=IDS, completed=IDS), "event_waits_pkey timer_tasks_pkey"),
     ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
     ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
     ("release_children", dict(id=IDS, first=ONES, last=ONES), "executions_unfinished"),
@@ -228,7 +228,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
     "existing_execution": "executions_key", "keyed": "executions_key", "running_retry": "executions_retries",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
-    "events_after": "events_of_type",
+    "events_after": "events_of_type", "due": "executions_unfinished",
 }  # fmt: skip
 MAY_SCAN = r"SCAN (\w+ VIRTUAL TABLE|json_each|fences|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
 READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`

@@ -28,6 +28,13 @@ TABLES = (
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
     """The URL of a database in which the tests may make schemas."""
+    with server() as url:
+        yield url
+
+
+@contextlib.contextmanager
+def server() -> Iterator[str]:
+    """The URL of the given server, or of a private one."""
     if given := os.environ.get(GIVEN):
         yield given
     else:
@@ -99,8 +106,8 @@ def _unprivileged() -> Callable[[], None]:
 class Schemas:
     """Stores for tests: one schema in this process that is emptied again and again, since making one takes long."""
 
-    def __init__(self, url: str) -> None:
-        self.url, self.name, self.opened = url, f"test_{os.getpid()}", list[PostgresStore]()
+    def __init__(self, url: str, prefix: str = "test") -> None:
+        self.url, self.name, self.opened = url, f"{prefix}_{os.getpid()}", list[PostgresStore]()
         self.admin = psycopg.connect(url, autocommit=True)
 
     def empty_store(self, clock: Callable[[], int] | None = None) -> PostgresStore:

@@ -137,7 +137,8 @@ class World:
         if e.parent is None:
             return
         if status == "failed":
-            message = f"`{e.program.name}` failed: {value['message']}"
+            child = f"a branch of `{e.program.name}`" if e.program is e.parent.program else f"`{e.program.name}`"
+            message = f"{child} failed: {value['message']}"
             value = {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
         self.end(e.parent, e.n, Outcome(status, value, self.clock))
 

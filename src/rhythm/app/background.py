@@ -35,7 +35,8 @@ class BackgroundWorker:
         self._store, self._close, self._poll_s, self._ended = store, close, poll_s, ended
         self._handlers = Handlers()
         name = secrets.token_hex(6)
-        self._worker = Worker(store, programs, tasks, self._handlers, name, settings, time.monotonic, random.Random(), _tell)
+        observe = _tell if log.isEnabledFor(logging.DEBUG) else None
+        self._worker = Worker(store, programs, tasks, self._handlers, name, settings, time.monotonic, random.Random(), observe, _tell)
         self._services = Services(store, services, time.monotonic, lambda: time.time_ns() // 1000, programs, _tell)
         self._stop = threading.Event()
         self._worker.sleep = self._sleep

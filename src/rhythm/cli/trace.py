@@ -30,6 +30,7 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
 }
 
 
+TASKS = ("task", "done", "retry", "failure", "stopped")  # what happens to a task is shown with its workflow
 ENDS = ("completed", "failed", "cancelled")  # of an execution; its detail is the error's message
 
 
@@ -53,7 +54,7 @@ class Trace:
             self.labels[execution] = detail
         elif what in ENDS:
             detail = self.labels.get(execution, "") + (f": {detail}" if detail else "")
-        margin = " " * 11 + "  " * execution.count(".")
+        margin = " " * 11 + "  " * (execution.count(".") - (what in TASKS))
         text, *more = detail.split("\n")
         line = f"{_clock(seconds):>9}  {margin[11:]}{self._paint(mark, colour)} {words}{text}"
         with self.lock:

@@ -72,13 +72,13 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
             "parent_id": loaded.parent_id,
         },
-        outcomes={outcome.n: outcome_of(loaded.id, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
+        outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
     )  # fmt: skip
 
 
-def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
+def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:
     """How a child has ended, as its parent sees it."""
     ended_at = row.ended_at / 1e6
     if row.status == CANCELLED:
@@ -91,17 +91,18 @@ def outcome_of(parent_id: str, row: ChildOutcome, operation: str) -> Outcome:
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
     if row.type == WORKFLOW:
-        value = _child_error(child_id(parent_id, row.n), row.name, value)
+        is_branch = row.name == parent_name and operation != "workflow"  # only a child awaited by its id can be taken for one
+        value = _child_error(child_id(parent_id, row.n), f"a branch of `{row.name}`" if is_branch else f"`{row.name}`", value)
     return Outcome("failed", value, ended_at)
 
 
-def _child_error(id: str, name: str, error: dict[str, Any]) -> dict[str, Any]:
+def _child_error(id: str, child: str, error: dict[str, Any]) -> dict[str, Any]:
     """The error of a child workflow as its parent sees it; without the place in the child's text, which is of no use to it."""
     error.pop("at", None)
     data = {"id": id, "error": error}
     if error["code"] == "Timeout" and error["data"] == {"execution": id}:
         return {"code": "Timeout", "message": error["message"], "data": data}
-    return {"code": "ChildFailed", "message": f"`{name}` failed: {error['message']}", "data": data}
+    return {"code": "ChildFailed", "message": f"{child} failed: {error['message']}", "data": data}
 
 
 def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.payload import dump, load
-from rhythm.errors import ExecutionFailed, UnknownExecution, UnknownWorkflow
+from rhythm.errors import ExecutionFailed, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -35,7 +35,7 @@ class Runner:
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings, observe: Observer | None,
         now: Callable[[], float], clock_us: Callable[[], int],
     ) -> None:  # fmt: skip
-        self.store, self.settings, self.clock_us = store, settings, clock_us
+        self.store, self.settings, self.now, self.clock_us = store, settings, now, clock_us
         self.handlers = Handlers()
         self.worker = Worker(store, self.program, tasks, self.handlers, secrets.token_hex(6), settings, now, random.Random(), observe)
 
@@ -101,12 +101,25 @@ class CheckpointingRunner(Runner):
         return self.resume(self.start(name, inputs, id))
 
     def resume(self, id: str) -> Any:
-        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none."""
-        while (execution := self.execution(id)).finished_at is None:
+        """Drives an execution to its end, wherever it is: its result. `ExecutionFailed` if it has none.
+
+        A database that goes away is waited for; `StoreError` if it does not come back within `patience_s`.
+        """
+        while (execution := self._asked(id)).finished_at is None:
             self._round()
         if execution.status == "completed":
             return load(execution.result or "null")
         raise ExecutionFailed(execution.id, execution.status, load(execution.error or "null"))
+
+    def _asked(self, id: str) -> Execution:
+        last = self.now() + self.settings.patience_s
+        while True:
+            try:
+                return self.execution(id)
+            except StoreError:
+                if self.now() >= last:
+                    raise
+                self.worker.sleep(LOOK_S)
 
     def _round(self) -> None:
         did, wait_s = self.services.run(self._busy)

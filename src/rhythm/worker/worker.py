@@ -47,7 +47,7 @@ from rhythm.worker.handlers import Task
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
-Observer = Callable[[str, str, str], None]  # what happened, the execution's id (of a task: its workflow's), detail
+Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 
 
@@ -63,6 +63,7 @@ class WorkerSettings(Record):
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
+    patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
 
@@ -100,9 +101,11 @@ class Worker:
         now: Callable[[], float],
         chance: random.Random,
         observe: Observer | None = None,
+        complain: Observer | None = None,
     ) -> None:
         self.store, self.programs, self.tasks, self.name, self.settings = store, programs, tasks, name, settings
-        self.now, self.chance, self.observe = now, chance, observe
+        self.now, self.chance, self.observe = now, chance, observe  # told everything, which costs a little
+        self.complain = complain or self._say  # told what goes wrong around it: lost claims, a database that does not answer
         self.bodies = Bodies(handlers, now)
         self.held: dict[str, Held] = {}
         self.claims: dict[str, Claim] = {}  # of queued tasks that run here
@@ -129,7 +132,7 @@ class Worker:
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
-            self._say("unknown", "", str(problem))
+            self.complain("unknown", "", str(problem))
             self.unsure = True
             return True
 
@@ -202,7 +205,7 @@ class Worker:
                 held.stale, held.wakes = True, kept[id]
 
     def _lost(self, id: str) -> None:
-        self._say("lost", id, "the claim has passed to another worker")
+        self.complain("lost", id, "the claim has passed to another worker")
         self._forget(id)
 
     def _lose_older(self, id: str) -> None:
@@ -252,7 +255,7 @@ class Worker:
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except InvalidProgram as problem:
             held.program = None
-            self._say("broken", held.id, str(problem))
+            self.complain("broken", held.id, str(problem))
         if not held.running:
             held.owned = load_owned(row.owned)
         return True
@@ -321,7 +324,7 @@ class Worker:
 
     def _rest(self, tries: int, problem: StoreError) -> None:
         """The database does not answer: less and less often is it asked again."""
-        self._say("unknown", "", str(problem))
+        self.complain("unknown", "", str(problem))
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
     def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
@@ -550,19 +553,19 @@ class Worker:
         why = self.why_missing(task.name)
         error = task_error(task.name, why)
         if self.observe:
-            self._say("failure", _owner(task.id), f"{told.called(task.name, load(task.inputs))}: {why}")
+            self._say("failure", task.id, f"{told.called(task.name, load(task.inputs))}: {why}")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
     def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, claim: Claim | None = None) -> None:
         body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
         if self.observe:
-            body.current.told = lambda progress: self._say("progress", _owner(id), told.brief(progress))
+            body.current.told = lambda progress: self._say("progress", id, told.brief(progress))
         if claim and body.task.transactional:
             body.current.within = Transactional(self.store, body.current, TaskEnd(id, claim.fence, COMPLETED, "null", worker=self.name))
         if problem := body.task.problem_with(inputs) or self._problem_with_store(body.task):
             return self._took_end(body, Ended(error=task_error(name, problem)))
         if self.observe:
-            self._say("task", _owner(id), told.called(name, inputs) + (f" attempt {attempt}" if attempt > 1 else ""))
+            self._say("task", id, told.called(name, inputs) + (f" attempt {attempt}" if attempt > 1 else ""))
         return self.bodies.start(body)
 
     def _problem_with_store(self, task: Task[..., Any]) -> str:
@@ -623,7 +626,7 @@ class Worker:
     def _stop(self, id: str) -> None:
         """Gives an attempt up that is running here."""
         if self.observe and (body := self.bodies.running.get(id)):
-            self._say("stopped", _owner(id), told.called(body.task.name, body.inputs))
+            self._say("stopped", id, told.called(body.task.name, body.inputs))
         self.bodies.stop(id)
 
     # telling whoever listens
@@ -650,17 +653,12 @@ class Worker:
     def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
         if self.observe:
             what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
-            self._say(what, _owner(id), detail)
+            self._say(what, id, detail)
 
     def _tell_end(self, turn: TurnCommit) -> None:
         if self.observe and turn.end == "finish":
             what = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(turn.status, "failed")
             self._say(what, turn.id, load(turn.value)["message"] if what == "failed" else "")
-
-
-def _owner(id: str) -> str:
-    """The workflow that a task belongs to."""
-    return id.rpartition(".")[0]
 
 
 def _end(ended: Ended) -> tuple[int, str]:

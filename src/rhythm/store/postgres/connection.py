@@ -55,6 +55,11 @@ class Connection:
         with self._lock:
             self._forget()
 
+    @property
+    def backend(self) -> int:
+        """The process of the server behind this connection; 0 without one."""
+        return self._open.info.backend_pid if self._open is not None and not self._open.closed else 0
+
     def transaction(self, work: Callable[[], T]) -> T:
         """Everything that `work` does is committed together, or nothing is. It may run more than once."""
         return self._run(lambda connection: self._in_transaction(connection, work))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from rhythm.store.base import COMPLETED, NewEvent
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.postgres.connection import AgainError
-from rhythm.store.postgres.rows import Rows
+from rhythm.store.postgres.rows import LAST, Rows
 
 
 class Exchange:
@@ -27,8 +27,9 @@ class Exchange:
         self.last: dict[str, int] = dict(self.db.batch("lock_types", locks))
 
     def waiting(self) -> list[str]:
-        """Who may be woken by what is published."""
-        return [wait.execution_id for wait in self._open_waits()]
+        """Who will be woken by what is published, as far as one can tell before the locks."""
+        events = [Event(event.id, event.type, n, event.data, LAST) for n, event in enumerate(self.events)]
+        return [match.wait.execution_id for match in matches(self._open_waits(), events)]
 
     def publish(self, events: Sequence[NewEvent], now: int) -> bool:
         """Publishes those that are new; whether there were any."""
@@ -45,7 +46,6 @@ class Exchange:
         found: list[Match] = []
         while after and (page := [Event(*row) for row in self.db.batch("events_after", list(after.values()), limit=PAGE)]):
             new = matches(waits, page, seen)
-            seen |= {(match.wait.execution_id, match.event.id) for match in new}
             waits = [wait for wait in waits if wait not in {match.wait for match in new}]
             last = {event.type: event for event in sorted(page, key=lambda event: (event.published_at, event.n))}
             wanted = {wait.type for wait in waits} & last.keys()

@@ -351,7 +351,7 @@ DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_
 
 -- name: delete_waits
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]))
-DELETE FROM timer_tasks WHERE execution_id = ANY(%(ids)s::text[])
+DELETE FROM timer_tasks WHERE execution_id = ANY(%(completed)s::text[])
 
 -- name: cancel_timers
 UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)

@@ -120,10 +120,9 @@ class Rows:
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
         self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
-        if completed := [end.id for end in ends if end.status == COMPLETED]:
-            self.db.do("delete_timers", ids=completed)
         if ends:
-            self.db.do("delete_waits", ids=[end.id for end in ends])
+            completed = [end.id for end in ends if end.status == COMPLETED]
+            self.db.do("delete_waits", ids=[end.id for end in ends], completed=completed)
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:

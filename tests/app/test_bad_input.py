@@ -1,0 +1,133 @@
+"""Whatever goes wrong is told clearly where it went wrong, and the rest goes on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+import rhythm
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.worker.handlers import Task
+from rhythm.worker.runner import CheckpointingRunner
+from rhythm.worker.worker import WorkerSettings
+from tests.app.conftest import MakeApp
+from tests.support.postgres import Schemas
+
+CALL = 'workflow {0} {{\n  return await task("{0}")\n}}'
+
+
+def fine() -> str:
+    return "fine"
+
+
+def leaves() -> None:
+    sys.exit(3)
+
+
+def interrupts() -> None:
+    raise KeyboardInterrupt
+
+
+def much() -> str:
+    return "x" * 10_000_000
+
+
+def nul() -> str:
+    return "a\0b"
+
+
+def half() -> str:
+    return "\ud800"
+
+
+def infinite() -> list[float]:
+    return [1.0, float("inf")]
+
+
+def bottomless() -> Any:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+def object_() -> Any:
+    return object()
+
+
+def unspeakable() -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    raise Odd
+
+
+BAD: dict[Callable[[], Any], str] = {
+    leaves: "SystemExit: 3",
+    interrupts: "KeyboardInterrupt",
+    much: "10,000,002 bytes",
+    nul: "result has the character NUL",
+    half: "result has half of a surrogate pair",
+    infinite: r"result\[1\] is Infinity",
+    bottomless: "result.* deep",
+    object_: "result is .*object",
+    unspeakable: "cannot be shown",
+}
+
+
+def test_tasks_that_end_badly_fail_alone_and_say_why(make_app: MakeApp) -> None:
+    app = make_app(fine, *BAD, flows=tuple(CALL.format(task.__name__) for task in (fine, *BAD)))
+    with app.worker():
+        handles = {task: app.start_workflow(task.__name__) for task in BAD}
+        for task, message in BAD.items():
+            with pytest.raises(rhythm.ExecutionFailed, match=f"task `{task.__name__}` failed: .*{message}"):
+                handles[task].result("60s")
+        assert app.start_workflow("fine").result("60s") == "fine"
+    assert not app.store.check(60.0)
+
+
+def test_unknown_task_waits_for_a_worker_that_has_it_and_then_fails(make_app: MakeApp) -> None:
+    app = make_app(fine, flows=(CALL.format("fine"), CALL.format("missing")), missing_task_grace="1ms")
+    with app.worker():
+        lost = app.start_workflow("missing")
+        assert app.start_workflow("fine").result("60s") == "fine"
+        with pytest.raises(rhythm.ExecutionFailed, match="task `missing` failed: no worker has a handler of this name"):
+            lost.result("60s")
+
+
+def test_runner_goes_on_when_its_connections_are_cut(schemas: Schemas) -> None:
+    """Every statement of the run may be the one that loses its connection."""
+    store: PostgresStore = schemas.empty_store(None)
+    ran: list[int] = []
+
+    def step(n: int) -> int:
+        ran.append(n)
+        with psycopg.connect(schemas.url, autocommit=True) as admin:
+            admin.execute("SELECT pg_terminate_backend(%s)", [store.db.backend])
+        return n
+
+    flow = (
+        'workflow main {\n  let sum = 0\n  for (n in range(5)) {\n    let x = await task("step", { n })\n    sum += x\n  }\n  return sum\n}'
+    )
+    runs = CheckpointingRunner(store, {"step": Task(step, "step")}, WorkerSettings(claim_ttl_s=5.0, margin_s=0.5))
+    runs.register({program.name: (program, flow) for program in compile_flow(flow, "main.flow").programs_or_raise()})
+    assert runs.run("main", id="run") == 10
+    assert ran == [0, 1, 2, 3, 4], "no answer is not a failure: what has run is not run again"
+    assert not store.check(60.0)
+
+
+def test_database_that_does_not_come_back_is_told(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+    store: PostgresStore = schemas.empty_store(None)
+    flow = "workflow main {\n  await sleep(60)\n}"
+    runs = CheckpointingRunner(store, {}, WorkerSettings(patience_s=0.1))
+    runs.register({program.name: (program, flow) for program in compile_flow(flow, "main.flow").programs_or_raise()})
+    id = runs.start("main")
+    store.db.close()
+    monkeypatch.setattr(store.db, "url", "postgresql:///nothing?host=/nowhere&connect_timeout=1")
+    with pytest.raises(rhythm.StoreError, match=r"the PostgreSQL database did not answer: .*nowhere"):
+        runs.resume(id)
