@@ -391,6 +391,17 @@ def test_next_page_of_json_is_asked_for_with_its_cursor(rhythm: Command, app: Rh
     assert lines.err == f"there are more: rhythm list --cursor {first.json['cursor']} --limit 2 --output ndjson\n"
 
 
+def test_command_for_the_next_page_repeats_the_database_but_no_password(rhythm: Command, app: Rhythm, url: str) -> None:
+    for _ in range(2):
+        app.start_workflow("order")
+    assert f" --database {shlex.quote(url)} " in rhythm("list --limit 1 --database", url).err
+    if url.startswith("postgresql://"):
+        secret = url.replace("rhythm@", "rhythm:geheim@", 1)
+        said = rhythm("list --limit 1 --database", secret).err
+        assert " --database URL " in said
+        assert "geheim" not in said
+
+
 def test_show_tells_what_an_execution_waits_for_and_until_when(rhythm: Command, app: Rhythm) -> None:
     delayed = rhythm("start order --delay 3h").out.strip()
     assert re.search(r"\nwaits for   its time: .* UTC, in 2h59m\n", rhythm(f"show {delayed}").out)
