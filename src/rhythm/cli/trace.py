@@ -77,7 +77,11 @@ def _clock(seconds: float) -> str:
 
 
 def show_line(seconds: float, what: str, depth: int, text: str, colour: bool) -> str:
-    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words."""
+    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words.
+
+    What comes before the beginning was kept from an earlier execution.
+    """
     mark, paint, _ = _LOOKS[what]
+    clock = _clock(seconds) if seconds >= 0 else "kept"
     painted = f"\x1b[{paint}m{mark}\x1b[0m" if colour else mark
-    return f"{_clock(seconds):>9}  {'  ' * depth}{painted} {text}"
+    return f"{clock:>9}  {'  ' * depth}{painted} {text}"
