@@ -113,7 +113,7 @@ def context(id: str) -> str:
 
 
 def turn(id: str, seq: int, status: int) -> str:
-    return f"INSERT INTO history VALUES ('{id}', {seq}, 99, 'w', {status}, {status}, 'turn', 0, {EPOCH_US + 10**9}, NULL)"
+    return f"INSERT INTO history VALUES ('{id}', {seq}, 999999, 'w', {status}, {status}, 'turn', 0, {EPOCH_US + 10**9}, NULL)"
 
 
 def timer(id: str, n: int, fire_at: str = "1", fired_at: str = "NULL", cancelled_at: str = "NULL") -> str:
@@ -150,8 +150,8 @@ OWNED = '[1, "value", null, {}]'
 
 # rule, the execution that is named, how it is damaged, and which other rules may see it too
 DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str]]] = [
-    ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 99")), {"fences_drawn"}),
-    ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 99")), {"fences_drawn"}),
+    ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 999999")), {"fences_drawn"}),
+    ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 999999")), {"fences_drawn"}),
     ("ended_clean", "old", (executions("old", "result = NULL"),), set()),
     ("ended_clean", "bad", (executions("bad", "result = '1'"),), set()),
     ("ended_clean", "bad.2", (executions("bad.2", "error = NULL"),), set()),
