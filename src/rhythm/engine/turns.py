@@ -72,13 +72,13 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
             "parent_id": loaded.parent_id,
         },
-        outcomes={outcome.n: outcome_of(loaded, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
+        outcomes={outcome.n: outcome_of(loaded.id, outcome, ops.get(outcome.n, ""), loaded.name) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
     )  # fmt: skip
 
 
-def outcome_of(parent: Loaded, row: ChildOutcome, operation: str) -> Outcome:
+def outcome_of(parent_id: str, row: ChildOutcome, operation: str, parent_name: str = "") -> Outcome:
     """How a child has ended, as its parent sees it."""
     ended_at = row.ended_at / 1e6
     if row.status == CANCELLED:
@@ -91,8 +91,8 @@ def outcome_of(parent: Loaded, row: ChildOutcome, operation: str) -> Outcome:
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
     if row.type == WORKFLOW:
-        is_branch = row.name == parent.name and operation != "workflow"  # only a child awaited by its id can be taken for one
-        value = _child_error(child_id(parent.id, row.n), f"a branch of `{row.name}`" if is_branch else f"`{row.name}`", value)
+        is_branch = row.name == parent_name and operation != "workflow"  # only a child awaited by its id can be taken for one
+        value = _child_error(child_id(parent_id, row.n), f"a branch of `{row.name}`" if is_branch else f"`{row.name}`", value)
     return Outcome("failed", value, ended_at)
 
 
