@@ -4,6 +4,7 @@
 PYTHON ?= python3
 ARGS ?=
 SEEDS ?= 2000
+DATABASE ?= sqlite
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim bench fmt format lint types clean
+.PHONY: help demo test check sim mutants model bench fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -27,8 +28,14 @@ test: lint types ## Lint, types and tests: what CI runs
 
 check: format test ## Format, lint, types and tests: before a commit
 
-sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000
-	@$(BIN)/python -m tests.engine.simulation $(SEEDS) $(ARGS)
+sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000 [DATABASE=postgres]
+	@$(BIN)/python -m tests.engine.simulation $(SEEDS) --database $(DATABASE) $(ARGS)
+
+mutants: $(INSTALLED) ## Take each guard of the protocol away: its tests must fail
+	@$(BIN)/python -m tests.mutants $(ARGS)
+
+model: $(INSTALLED) ## Prove the protocol's model with Spin
+	@$(BIN)/python -m tests.model
 
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)

@@ -16,7 +16,7 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.app.views import ExecutionView
-from rhythm.cli import connect, waiting
+from rhythm.cli import database, waiting
 from rhythm.cli.main import COMMANDS, main
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
@@ -160,7 +160,17 @@ def test_start_of_a_name_that_nobody_registered_looks_into_the_folder_of_workflo
 
 
 def test_start_of_a_file_that_its_folder_also_has_registers_it_once(rhythm: Command) -> None:
-    assert rhythm("start ./order.flow --workflows .").code == 0
+    assert rhythm("start order.flow --workflows .").code == 0
+
+
+def test_start_of_a_name_registers_the_files_that_are_named_first(rhythm: Command) -> None:
+    assert rhythm("start child --workflows parent.flow --workflows order.flow").code == 0
+    assert [item["name"] for item in rhythm("workflows --output json").json["items"]] == ["child", "order", "parent"]
+
+
+def test_file_is_never_taken_for_the_text_of_a_workflow(rhythm: Command, tmp_path: Path) -> None:
+    (tmp_path / "{odd}.flow").write_text(ORDER)
+    assert rhythm("start {odd}.flow").code == 0
 
 
 def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: Command, tmp_path: Path) -> None:
@@ -292,7 +302,7 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("database", "message"),
+    ("url_given", "message"),
     [
         ("mysql://x", "no database can be opened with `mysql://x`"),
         ("sqlite:///", "names no file"),
@@ -303,18 +313,19 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
     ],
 )
 @pytest.mark.parametrize("command", ["list", "start order.flow"])
-def test_database_that_cannot_be_used_is_one_line(rhythm: Command, command: str, database: str, message: str) -> None:
-    ran = rhythm(command, "--database", database)
+def test_database_that_cannot_be_used_is_one_line(rhythm: Command, command: str, url_given: str, message: str) -> None:
+    ran = rhythm(command, "--database", url_given)
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert message in ran.err
 
 
 def test_server_that_never_answers_is_not_waited_for_without_end(rhythm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "CONNECT_S", 1)
+    monkeypatch.setattr(database, "CONNECT_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        ran = rhythm(f"list --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none")
-    assert (ran.code, ran.out) == (1, "")
-    assert "did not answer" in ran.err
+        for command, code in (("list", 1), ("migrate", 2)):
+            ran = rhythm(f"{command} --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none")
+            assert (ran.code, ran.out) == (code, "")
+            assert "did not answer" in ran.err
 
 
 # asking
@@ -559,15 +570,16 @@ def test_wait_says_when_nobody_serves_the_queue(rhythm: Command, app: Rhythm, mo
     assert f"note: it is paused; `rhythm resume {id}` lets it go on" in rhythm(f"result {id} --timeout 100ms").err
 
 
-def test_process_with_tasks_does_the_work_itself(shell: Shell) -> None:
+def test_process_with_tasks_does_the_work_itself(shell: Shell, url: str) -> None:
     """A newcomer needs a file of tasks, a workflow and this command."""
+    options = ("--queue", "mine", "--app", "tasks.py", "--wait", "--database", url, "--timeout")
     shell.write("hello.flow", 'workflow hello(inputs) {\n  return await task("greet", { name: inputs.name })\n}\n')
-    ran = shell.rhythm("start", "hello.flow", "-i", "name=Ada", "--queue", "mine", "--app", "tasks.py", "--wait", "--timeout", "1m")
+    ran = shell.rhythm("start", "hello.flow", "-i", "name=Ada", *options, "1m")
     assert (ran.returncode, ran.stdout) == (0, '"Hello, Ada!"\n')
     assert "printed by a task" in ran.stderr
     assert "printed by a program" in ran.stderr
     shell.write("typo.flow", 'workflow typo(inputs) {\n  return await task("gret", { name: "x" })\n}\n')
-    ran = shell.rhythm("start", "typo.flow", "--app", "tasks.py", "--wait", "--timeout", "5s")
+    ran = shell.rhythm("start", "typo.flow", *options, "5s")
     assert ran.returncode == 3
     assert "note: --app registers no task `gret`; did you mean `greet`?\n" in ran.stderr
 

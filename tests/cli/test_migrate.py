@@ -48,3 +48,15 @@ def test_a_database_that_cannot_be_opened_is_one_line_and_exit_code_2(shell: She
     ran = shell.rhythm("migrate", "--database", url)
     assert (ran.returncode, ran.stdout, ran.stderr[:8]) == (2, "", "rhythm: ")
     assert "Traceback" not in ran.stderr
+
+
+def test_the_settings_of_the_folder_say_which_database_is_meant(shell: Shell) -> None:
+    shell.write("rhythm.toml", 'database_url = "sqlite:///of-the-file.db"\n')
+    assert shell.rhythm("migrate").returncode == 0
+    assert (shell.folder / "of-the-file.db").exists()
+    assert shell.rhythm("doctor").returncode == 0
+    shell.write("rhythm.toml", "databse_url = 1\n")
+    for command in ("migrate", "doctor"):
+        ran = shell.rhythm(command)
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert ran.stderr == "rhythm: there is no setting `databse_url` (rhythm.toml); did you mean `database_url`?\n"

@@ -23,10 +23,11 @@ from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Worker, WorkerSettings
-from tests.support.stores import MakeStore, ready_rows, sqlite_in_memory
+from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
 
 EPOCH_US = 1_800_000_000_000_000
 ROUNDS = 20_000
+LOOK_EVERY = 100  # rounds: by then also the slowest service has had its turn
 
 
 class Clock:
@@ -45,10 +46,12 @@ class VirtualHandlers:
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.order = clock, 0
+        self.begins: Callable[[str, Any], None] = lambda id, inputs: None  # told of every body, with its inputs
         self.agenda: list[tuple[float, int, Callable[[], None]]] = []
 
     def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         self.order += 1
+        self.begins(current.id, inputs)
         entry = (
             self.clock.now() + float((inputs or {}).get("took", 0)),
             self.order,
@@ -89,6 +92,7 @@ class FaultyStore:
 
     def __init__(self, inner: Store, fail_at: int = 0, mode: str = "") -> None:
         self.inner, self.fail_at, self.mode, self.calls = inner, fail_at, mode, 0
+        self.after: Callable[[str, Any], None] = lambda name, answer: None  # what a test does between a call and its answer
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.inner, name)
@@ -96,7 +100,9 @@ class FaultyStore:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls += 1
             if self.calls != self.fail_at:
-                return method(*args, **kwargs)
+                answer = method(*args, **kwargs)
+                self.after(name, answer)
+                return answer
             if self.mode == "before":
                 raise Crashed
             answer = method(*args, **kwargs)
@@ -123,6 +129,7 @@ class World:
         programs = compile_flow(text, "main.flow").programs_or_raise()
         self.inner.register([Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs])
         self.signals: list[tuple[float, NewSignal]] = []
+        self.given: list[Any] = []  # the inputs of all bodies, also of those whose worker died
         self.generation = 0
         self.bugs: list[str] = []  # what the sweep has found: nothing, ever
         self._boot()
@@ -130,6 +137,7 @@ class World:
     def _boot(self) -> None:
         self.generation += 1
         self.handlers = VirtualHandlers(self.clock)
+        self.handlers.begins = self._begins
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
         self.worker.sleep = lambda seconds: None
@@ -139,6 +147,13 @@ class World:
     def observe(self, what: str, id: str, detail: str) -> None:
         if what == "bug":
             self.bugs.append(f"{id}: {detail}")
+
+    def _begins(self, id: str, inputs: Any) -> None:
+        """A body begins only under a claim that is in force: its own, or its workflow's."""
+        self.given.append(inputs)
+        claims = f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' AND state = 1"
+        until = [row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
+        assert any(at > self.clock.us() for at in until), f"a body of {id} began without a claim"
 
     def program(self, name: str, version: str | None) -> Program | None:
         definition = self.inner.definition(name, version)
@@ -160,12 +175,17 @@ class World:
 
     def run(self, id: str = "run") -> Execution:
         """Until the execution has ended, and everything that it started; then no rule may be broken."""
-        for _ in range(ROUNDS):
+        asleep = False
+        for number in range(ROUNDS):
             execution = self.inner.get([id])[id]
             if execution.finished_at is not None and self._quiet():
                 self.doctor()
                 assert self.bugs == []
                 return execution
+            if number % LOOK_EVERY == 0:
+                before, asleep = asleep, self._asleep()
+                if before and asleep:
+                    break
             self.round()
         raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
 
@@ -178,6 +198,10 @@ class World:
     def _quiet(self) -> bool:
         """Whether nothing is under way, and nothing is left that anybody could do."""
         return self.worker.idle and not ready_rows(self.inner)
+
+    def _asleep(self) -> bool:
+        """Whether nothing will ever happen again by itself."""
+        return self._quiet() and not self.signals and not self.handlers.agenda and self.inner.fire_timers(0)[1] is None
 
     def round(self) -> None:
         try:

@@ -142,6 +142,32 @@ workflow child(inputs) {
 }
 """
 
+POISON = """
+workflow main() {
+  let seen = []
+  for (i in range(2)) {
+    try {
+      await task("poison", { n: i })
+    } catch (e) {
+      seen += [e.code]
+    }
+    let v = await task("value", { value: i })
+    try {
+      await all([workflow("poison"), task("value", { value: 1 })])
+    } catch (e) {
+      seen += [e.data.error.code]
+    }
+    seen += [v]
+  }
+  return seen
+}
+workflow poison() {
+  let v = await task("value", { value: 1 })
+  return v
+}
+"""
+POISONED = ["Crashed", "Crashed", 0, "Crashed", "Crashed", 1]  # what it returns if nothing else is taken for poison
+
 FIXED: tuple[tuple[str, Any, tuple[tuple[str, Any], ...]], ...] = (
     (RACES, {"seen": ["quick", 6, "quick", 6, "quick", 6], "same": 1, "total": 10}, ()),
     (SIGNALS, {"got": [1, 1, 2, 2, 3, 3], "none": "none", "either": "mail"},

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from rhythm.store.base import Execution
+from rhythm.errors import StoreError
+from rhythm.store.base import TASK, Execution
 from rhythm.worker.handlers import Task
 from tests.engine.driver import Crashed, World
-from tests.support.stores import MakeStore
+from tests.support.stores import MakeStore, ready_rows, rows
 
+MakeWorld = Callable[..., World]
 BOTH = pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
+
+
+@pytest.fixture
+def make_world(make_store: MakeStore) -> MakeWorld:
+    return partial(World, make_store=make_store)
 
 
 def result_of(execution: Execution) -> Any:
@@ -34,14 +43,14 @@ def rounds(world: World, seconds: float) -> None:
 
 
 @BOTH
-def test_cancel_reaches_children_and_runs_finally(owner_run: bool) -> None:
+def test_cancel_reaches_children_and_runs_finally(make_world: MakeWorld, owner_run: bool) -> None:
     flow = """
     workflow main {
       try { await all([workflow("kid"), task("value", { x: "slow", took: 500 })]) } finally { await task("value", { x: "tidied" }) }
     }
     workflow kid { try { await sleep("1d") } finally { await task("value", { x: "kid tidied" }) } }
     """
-    world = World(flow, owner_run=owner_run)
+    world = make_world(flow, owner_run=owner_run)
     world.start()
     rounds(world, 5)
     assert world.inner.cancel(["run", "nobody"]) == {"run": True}
@@ -53,8 +62,8 @@ def test_cancel_reaches_children_and_runs_finally(owner_run: bool) -> None:
 
 
 @BOTH
-def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(owner_run: bool) -> None:
-    world = World('workflow main { await sleep(10)\nlet x = await task("value", { x: 1 })\nreturn x }', owner_run=owner_run)
+def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('workflow main { await sleep(10)\nlet x = await task("value", { x: 1 })\nreturn x }', owner_run=owner_run)
     world.start()
     rounds(world, 1)
     world.inner.pause("run", True)
@@ -66,8 +75,8 @@ def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(owner_run: bool)
     assert result_of(world.run()) == 1
 
 
-def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled() -> None:
-    world = World('@timeout("10s") workflow main { await workflow("kid") }\nworkflow kid { await sleep("1d") }')
+def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled(make_world: MakeWorld) -> None:
+    world = make_world('@timeout("10s") workflow main { await workflow("kid") }\nworkflow kid { await sleep("1d") }')
     world.start()
     ended = world.run()
     assert error_of(ended)["code"] == "Timeout"
@@ -75,15 +84,15 @@ def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled() -> Non
     assert world.clock.seconds < 100
 
 
-def test_task_over_its_timeout_is_tried_again_and_then_fails() -> None:
-    world = World('workflow main { await task("value", { x: 1, took: 60 }, { timeout: "5s", retries: 1, backoff: 1 }) }')
+def test_task_over_its_timeout_is_tried_again_and_then_fails(make_world: MakeWorld) -> None:
+    world = make_world('workflow main { await task("value", { x: 1, took: 60 }, { timeout: "5s", retries: 1, backoff: 1 }) }')
     world.start()
     assert error_of(world.run())["code"] == "Timeout"
     assert world.clock.seconds < 60
 
 
-def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace() -> None:
-    world = World('workflow main { await task("nobody", { x: 1 }) }', missing_task_grace_s=20.0, missing_task_retry_s=5.0)
+def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(make_world: MakeWorld) -> None:
+    world = make_world('workflow main { await task("nobody", { x: 1 }) }', missing_task_grace_s=20.0, missing_task_retry_s=5.0)
     world.start()
     assert "no worker has a handler of this name" in error_of(world.run())["message"]
     assert 20 <= world.clock.seconds < 60
@@ -91,16 +100,20 @@ def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace() -> No
 
 
 @BOTH
-def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(owner_run: bool) -> None:
+def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_world: MakeWorld, owner_run: bool) -> None:
     def poison() -> None:
         world.ran["poison()"] += 1
         raise Crashed
 
-    world = World('workflow main { await task("poison") }\nworkflow other { return await task("value", { x: 2 }) }', owner_run=owner_run)
+    flow = """
+    workflow main { try { await task("poison") } catch (e) { return e.message } }
+    workflow other { return await task("value", { x: 2 }) }
+    """
+    world = make_world(flow, owner_run=owner_run)
     world.tasks["poison"] = Task(poison, "poison", "default", 0, None, None)
     world.start()
     world.start("other", id="other")
-    assert "died" in error_of(world.run())["message"]
+    assert "its worker died 5 times" in result_of(world.run())
     assert world.ran["poison()"] == world.settings.crash_limit
     assert result_of(world.run("other")) == 2
 
@@ -115,30 +128,30 @@ def test_thousand_children_cost_a_few_turns(owner_run: bool) -> None:
     assert len(world.inner.history("run")) < 120
 
 
-def test_signals_are_taken_in_the_order_in_which_they_were_sent_and_once() -> None:
-    world = World('workflow main { let got = []\nfor (i in range(5)) { let s = await signal("n")\ngot += [s] }\nreturn got }')
+def test_signals_are_taken_in_the_order_in_which_they_were_sent_and_once(make_world: MakeWorld) -> None:
+    world = make_world('workflow main { let got = []\nfor (i in range(5)) { let s = await signal("n")\ngot += [s] }\nreturn got }')
     world.start()
     for i in range(5):
         world.signal(i / 2, "n", i)
     assert result_of(world.run()) == [0, 1, 2, 3, 4]
 
 
-def test_failure_of_a_child_says_which_and_why() -> None:
-    world = World('workflow main { await workflow("kid") }\nworkflow kid { throw { code: "Oops", message: "broken" } }')
+def test_failure_of_a_child_says_which_and_why(make_world: MakeWorld) -> None:
+    world = make_world('workflow main { await workflow("kid") }\nworkflow kid { throw { code: "Oops", message: "broken" } }')
     world.start()
     error = error_of(world.run())
     assert (error["code"], error["data"]["id"], error["data"]["error"]["code"]) == ("ChildFailed", "run.1", "Oops")
 
 
-def test_child_workflow_that_does_not_exist_is_a_failure_that_can_be_caught() -> None:
-    world = World('workflow main { try { await workflow("nobody") } catch (e) { return e.message } }')
+def test_child_workflow_that_does_not_exist_is_a_failure_that_can_be_caught(make_world: MakeWorld) -> None:
+    world = make_world('workflow main { try { await workflow("nobody") } catch (e) { return e.message } }')
     world.start()
     assert result_of(world.run()) == "there is no workflow `nobody`"
 
 
 @BOTH
-def test_result_that_cannot_be_stored_is_a_failure_of_the_task(owner_run: bool) -> None:
-    world = World('workflow main { try { await task("odd") } catch (e) { return e.message } }', owner_run=owner_run)
+def test_result_that_cannot_be_stored_is_a_failure_of_the_task(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('workflow main { try { await task("odd") } catch (e) { return e.message } }', owner_run=owner_run)
     world.tasks["odd"] = Task(lambda: object(), "odd", "default", 0, None, None)
     world.start()
     assert "InvalidResult: result is of type object, which has no JSON form" in result_of(world.run())
@@ -152,6 +165,237 @@ def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
         world.round()
     assert result_of(world.inner.get(["other"])["other"]) == 3
     assert world.inner.get(["run"])["run"].status in ("running", "suspended")
+
+
+# who may run what
+
+
+@pytest.mark.parametrize("call", ["claim", "load", "load_tasks", "commit"])
+@BOTH
+def test_body_does_not_begin_when_its_claim_may_have_passed_to_another(make_world: MakeWorld, owner_run: bool, call: str) -> None:
+    """A worker that was stopped after any of its calls for longer than its claim lasts; `World` looks at every body that begins."""
+    world = make_world('let a = await task("value", { x: 1 })\nlet b = await task("value", { x: 2 })\nreturn [a, b]', owner_run=owner_run)
+    stalls: list[str] = []
+
+    def stall(name: str, answer: Any) -> None:
+        if name == call and answer and len(stalls) < 4:
+            stalls.append(name)
+            world.clock.seconds += 31.0
+
+    world.store.after = stall
+    world.start()
+    assert result_of(world.run()) == [1, 2]
+    assert stalls or (owner_run and call == "load_tasks")
+
+
+@pytest.mark.parametrize("mode", ["before", "after"])
+def test_inputs_of_a_body_are_committed_before_it_begins(make_world: MakeWorld, mode: str) -> None:
+    """Whenever the worker dies, whoever goes on gives the task the same inputs under the same id."""
+    flow = """
+    let one = await task("value", { x: { of: "one", is: uuid() } })
+    let both = await all([task("value", { x: { of: "two", is: uuid() } }), task("value", { x: { of: "three", is: now() } })])
+    """
+    again = 0
+    for n in range(1, 30, 1 if mode == "before" else 2):
+        world = make_world(flow, n, mode)
+        world.start()
+        assert world.run().status == "completed"
+        given = {(inputs["x"]["of"], inputs["x"]["is"]) for inputs in world.given}
+        assert len(given) == 3, f"call {n}: one task was given different inputs: {given}"
+        again += len(world.given) > 3
+    assert again, "some died after a body had begun"
+
+
+def test_claim_without_an_answer_is_given_back_at_once(make_world: MakeWorld) -> None:
+    world = make_world('let x = await task("value", { x: 1 })\nreturn x')
+    unanswered: list[Any] = []
+
+    def lose(name: str, answer: Any) -> None:
+        if name == "claim" and answer and not unanswered:
+            unanswered.extend(answer)
+            raise StoreError("no answer from claim")
+
+    world.store.after = lose
+    world.start()
+    assert result_of(world.run()) == 1
+    assert unanswered
+    assert world.clock.seconds < world.settings.claim_ttl_s
+
+
+@BOTH
+def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    world.inner.rescue(10, 5, [world.worker.name])
+    assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
+    world.worker.unsure = True
+    world.worker.step()
+    assert (world.worker.idle, world.handlers.agenda) == (True, [])
+
+
+@BOTH
+def test_claim_that_was_lost_is_dropped_at_the_next_beat(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 25 })', owner_run=owner_run, owner_run_limit_s=1000.0)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    world.inner.rescue(10, 5, [world.worker.name])
+    assert len(world.inner.claim("another", ["default"], 10, 1000.0)) == 1
+    rounds(world, world.settings.claim_ttl_s / 3 + 1)
+    assert (world.worker.idle, world.handlers.agenda) == (True, [])
+
+
+@BOTH
+def test_claiming_again_what_was_lost_stops_the_old_body(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    world.inner.rescue(10, 5, [world.worker.name])
+    for _ in range(3):
+        world.worker.step()
+        assert len(world.handlers.agenda) <= 1
+    assert (result_of(world.run()), world.ran["value(1)"]) == (1, 1)
+
+
+def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
+    """It was stopped between its claim and its load; `World` sees it if a body begins without a claim."""
+    world = make_world('return await task("value", { x: 1, took: 0.9 })')
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    world.worker.stop()
+    taken: list[str] = []
+
+    def take(name: str, answer: Any) -> None:
+        if name == "claim" and answer and not taken:
+            taken.extend(world.inner.rescue(10, 5, [world.worker.name]))
+
+    world.store.after = take
+    assert result_of(world.run()) == 1
+    assert taken == ["run"]
+
+
+def orphan(world: World, id: str, kind: int) -> None:
+    """A row in `ready` for what has ended, as a late wake leaves it."""
+    rows(world.inner, f"INSERT INTO ready (id, kind, queue, priority, order_key, state) VALUES ('{id}', {kind}, 'system', 0, 0, 0)")
+
+
+def test_row_of_a_workflow_that_has_ended_is_dropped(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1 })')
+    world.start()
+    world.run()
+    before, turns = world.clock.seconds, world.inner.history("run")
+    orphan(world, "run", 0)
+    world.run()
+    assert (world.inner.history("run"), world.ran["value(1)"], ready_rows(world.inner)) == (turns, 1, [])
+    assert world.clock.seconds < before + 1
+
+
+def test_task_that_has_ended_is_not_run_again(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1 })')
+    world.start()
+    world.run()
+    orphan(world, "run.1", 1)
+    world.run()
+    assert (world.ran["value(1)"], ready_rows(world.inner)) == (1, [])
+
+
+def test_cancelled_task_that_is_queued_is_not_run(make_world: MakeWorld) -> None:
+    world = make_world('let first = await race([task("value", { x: n }) for n in range(4)])\nreturn first.result', concurrency=1)
+    world.start()
+    assert (result_of(world.run()), world.ran["value(3)"]) == (0, 0)
+    assert [child.status for child in world.inner.children("run")][-1] == "cancelled"
+
+
+def test_cancelled_task_that_runs_is_stopped_at_the_next_beat(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 500 })', owner_run=False)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    assert world.inner.cancel(["run.1"]) == {"run.1": True}
+    rounds(world, world.settings.claim_ttl_s / 3 + 1)
+    assert (world.handlers.agenda, world.inner.get(["run.1"])["run.1"].status) == ([], "cancelled")
+
+
+def test_task_that_may_lose_a_race_goes_through_the_queue(make_world: MakeWorld) -> None:
+    world = make_world('return await race([task("value", { x: 1, took: 0.5 }), task("value", { x: 2, took: 0.7 })])')
+    world.start()
+    while not world.inner.history("run"):
+        world.round()
+    assert [child.name for child in world.inner.children("run")] == ["value", "value"]
+
+
+def test_cancel_stops_the_body_of_an_owned_task_at_the_next_beat(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 500 })', owner_run_limit_s=1000.0)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    assert world.inner.cancel(["run"]) == {"run": True}
+    rounds(world, world.settings.claim_ttl_s / 3 + 1)
+    assert (world.handlers.agenda, world.inner.get(["run"])["run"].status) == ([], "cancelled")
+
+
+def test_end_of_a_task_is_kept_while_a_claim_has_no_answer(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1 })', owner_run=False)
+    unanswered: list[str] = []
+
+    def lose(name: str, answer: Any) -> None:
+        if name == "claim" and world.worker.ends and not unanswered:
+            unanswered.append(name)
+            raise StoreError("no answer from claim")
+
+    world.store.after = lose
+    world.start()
+    assert (result_of(world.run()), world.ran["value(1)"], unanswered) == (1, 1, ["claim"])
+
+
+@BOTH
+def test_worker_that_stops_gives_everything_back(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    world.worker.stop()
+    assert (world.worker.idle, world.inner.held_by(world.worker.name)) == (True, {})
+    assert [claim.attempt for claim in world.inner.claim("another", ["default"], 10, 30.0) if claim.kind == TASK] == [1] * (not owner_run)
+
+
+# looking again
+
+
+def test_pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs(make_world: MakeWorld) -> None:
+    world = make_world('for (i in range(20)) { await task("value", { x: i }) }')
+    world.start()
+    while world.ran.total() < 3:
+        world.round()
+    world.inner.pause("run", True)
+    rounds(world, 60)
+    assert (world.ran.total() <= 5, world.inner.get(["run"])["run"].status) == (True, "paused")
+    world.inner.pause("run", False)
+    assert (world.run().status, world.ran.total()) == ("completed", 20)
+
+
+def test_long_computation_is_cut_into_turns_and_ends(make_world: MakeWorld) -> None:
+    world = make_world("let n = 0\nwhile (n < 60000) { n += 1 }\nreturn n")
+    world.start()
+    assert result_of(world.run()) == 60000
+    assert len(world.inner.history("run")) > 1
+
+
+def test_what_was_started_before_and_has_ended_is_found_when_it_is_awaited(make_world: MakeWorld) -> None:
+    world = make_world('workflow main { let early = task("value", { x: 1 })\nawait sleep(10)\nlet x = await early\nreturn x }')
+    world.start()
+    assert result_of(world.run()) == 1
+
+
+def test_signal_that_came_during_a_task_is_found(make_world: MakeWorld) -> None:
+    world = make_world('await task("value", { x: 1 })\nlet mail = await signal("go")\nreturn mail')
+    world.start()
+    world.signal(0.0, "go", 5)
+    assert result_of(world.run()) == 5
 
 
 def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> None:

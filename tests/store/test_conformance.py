@@ -304,6 +304,30 @@ def test_after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not(store: S
     assert outcome(store, turn(new, end=how)) != "lost"
 
 
+def test_a_turn_under_an_older_fence_than_the_contexts_is_lost(store: Store) -> None:
+    claim = begun(store)
+    rows(store, f"UPDATE workflow_execution_context SET fence = {claim.fence + 1}")
+    assert [outcome(store, turn(claim, end=how)) for how in ("own", "park", "finish")] == ["lost"] * 3
+    assert (store.history("w"), ready_rows(store)) == ([], [("w", 1, 0)])
+
+
+@pytest.mark.parametrize("how", ["park", "finish"])
+def test_a_turn_of_one_who_gave_its_claim_back_is_lost(store: Store, how: str) -> None:
+    old = begun(store)
+    store.release({"w": old.fence})
+    assert outcome(store, turn(old, end=how)) == "lost"
+    new = claims(store, "b")["w"]
+    assert outcome(store, turn(old, end=how)) == "lost"
+    assert (store.history("w"), store.held_by("b")) == ([], {"w": new.fence})
+
+
+def test_a_commit_takes_one_turn_of_each_workflow(store: Store) -> None:
+    claim = begun(store)
+    with pytest.raises(ValueError, match="one turn of each workflow"):
+        store.commit([turn(claim, 0, "own"), turn(claim, 1, "own")], [])
+    assert store.history("w") == []
+
+
 def test_one_lost_turn_takes_nothing_with_it(store: Store) -> None:
     good, bad = begun(store), begun(store, "x")
     answers = store.commit([turn(bad, 7), turn(good, starts=(task("w.1"),))], [])[0]
@@ -381,6 +405,46 @@ def test_a_finished_child_workflow_wakes_its_parent(store: Store) -> None:
     assert store.get(["w.1"])["w.1"].result == "3"
 
 
+def test_a_child_workflow_that_a_turn_asks_to_end_is_woken(store: Store) -> None:
+    parent = begun(store)
+    children = tuple(workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w") for n in (1, 2))
+    assert outcome(store, turn(parent, end="own", starts=children)) == "own"
+    held = claims(store)
+    assert store.park([held["w.1"]])[0].outcome == "parked"
+    assert outcome(store, turn(parent, 1, "own", cancels=((1, 2),))) == "own"
+    assert ready_rows(store) == [("w", 1, 0), ("w.1", 0, 0), ("w.2", 1, 1)]
+    assert outcome(store, turn(parent, 2, "own", cancels=((1, 2),))) == "own"
+    assert ready_rows(store) == [("w", 1, 0), ("w.1", 0, 0), ("w.2", 1, 1)]
+
+
+def ended_by_hand(store: Store, id: str) -> None:
+    """As if another had ended it in a way that left its row in `ready`."""
+    rows(store, f"UPDATE executions SET status = 5, result = '7', finished_at = 1, attempt = 1 WHERE id = '{id}'")
+
+
+def test_a_task_that_has_ended_stays_as_it_ended(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, starts=(task("w.1"), task("w.2", attempt=4)))) == "parked"
+    held = claims(store)
+    for id in held:
+        ended_by_hand(store, id)
+    assert not end(store, held["w.1"], FAILED, '"late"')
+    end(store, held["w.2"], FAILED, '"late"', retry_s=1.0)
+    assert store.cancel(["w.1", "w.2"]) == {"w.1": False, "w.2": False}
+    found = rows(store, "SELECT status, result, error, finished_at, attempt FROM executions WHERE id > 'w' ORDER BY id")
+    assert [tuple(row) for row in found] == [(5, "7", None, 1, 1)] * 2
+
+
+@pytest.mark.parametrize("how", ["own", "park", "finish"])
+def test_a_workflow_that_has_ended_takes_no_turn(store: Store, how: str) -> None:
+    claim = begun(store)
+    ended_by_hand(store, "w")
+    answer = outcome(store, turn(claim, end=how, status=FAILED if how == "finish" else SUSPENDED, starts=(task("w.1"),)))
+    assert (answer, store.children("w")) == ("lost", [])
+    store.commit([turn(claim, end="own")], [])
+    assert (status(store, "w"), store.get(["w"])["w"].result) == ("completed", "7")
+
+
 def test_a_failed_workflow_asks_its_children_to_end(store: Store) -> None:
     parent = begun(store)
     children = (workflow("w.1", parent_id="w", child_no=1, root_id="w", delay_s=60.0), task("w.2"))
@@ -443,6 +507,14 @@ def test_a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused(store
     assert [(t.seq, t.cause, t.error) for t in store.history("w.1")] == [(1, "attempt failed", '"e"')]
 
 
+def test_a_rescued_task_does_not_take_the_end_of_its_old_attempt(store: Store, clock: Clock) -> None:
+    old = running_task(store)
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 3) == ["w.1"]
+    assert not end(store, old)
+    assert (status(store, "w.1"), ready_rows(store)) == ("pending", [("w.1", 0, 0)])
+
+
 def test_an_attempt_that_does_not_count_is_given_back(store: Store, clock: Clock) -> None:
     claim = running_task(store)
     assert end(store, claim, FAILED, '"e"', retry_s=5.0, counts=False)
@@ -489,7 +561,7 @@ def test_a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_paren
         assert store.rescue(10, 3) == ["w.1"]
     failed = store.get(["w.1"])["w.1"]
     assert (failed.status, json.loads(failed.error or "{}")["code"]) == ("failed", "Crashed")
-    assert [t.cause for t in store.history("w.1")] == ["crash loop"]
+    assert [(t.cause, t.seq) for t in store.history("w.1")] == [("crash loop", store.load(["w.1"])[0].seq)]
     assert ready_rows(store) == [("w", 0, 0)]
 
 
@@ -596,6 +668,13 @@ def test_a_turn_sends_signals_to_those_who_are_there(store: Store) -> None:
     assert [row[0] for row in ready_rows(store)] == ["w", "x"]
 
 
+def test_a_signal_of_a_turn_to_one_that_has_ended_is_dropped(store: Store) -> None:
+    sender, receiver = begun(store), begun(store, "x")
+    assert outcome(store, turn(receiver, end="finish", status=COMPLETED)) == "finished"
+    assert outcome(store, turn(sender, signals=(NewSignal("late", "x", "n", "1"),))) == "parked"
+    assert (store.mail(["x"]), ready_rows(store)) == ({}, [])
+
+
 # cancel and pause
 
 
@@ -641,6 +720,7 @@ def test_the_sweep_ends_tasks_that_a_turn_asked_to_end(store: Store) -> None:
     assert outcome(store, turn(claim, 1, "park", cancels=((1, 2),))) == "parked"
     assert store.sweep(10) == ["w.2"]
     assert (held.id, status(store, "w.1"), status(store, "w.2")) == ("w.1", "running", "cancelled")
+    assert ready_rows(store) == [("w", 0, 0), ("w.1", 1, 0)]
     assert store.sweep(10) == []
 
 

@@ -153,6 +153,28 @@ def test_a_rescuer_with_an_old_list_leaves_an_extended_claim_alone(
         assert answer.result() == []
 
 
+def test_a_rescuer_with_an_old_list_leaves_a_newer_claim_alone(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.claim("a", ["default"], 1, -1.0)
+    session.execute("UPDATE ready SET fence = nextval('fences') WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.rescue(10, 3)) as answer:
+        session.commit()
+        assert answer.result() == []
+
+
+def test_a_task_that_was_delayed_anew_meanwhile_is_not_freed(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    store.start([NewExecution("t", TASK, "work", "default", delay_s=1e-6)])
+    session.execute("UPDATE ready SET due_at = now_us() + 60000000 WHERE id = 't'")
+    with blocked(schemas, pool, lambda: store.fire_timers(10)[0]) as answer:
+        session.commit()
+        assert answer.result() == 0
+    assert ready_rows(store) == [("t", 2, 0)]
+
+
 def test_an_acknowledged_cancel_is_seen_by_the_finish_that_waited_for_it(
     schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
 ) -> None:
@@ -214,6 +236,26 @@ def test_a_signal_waits_for_the_release_of_one_that_was_held_back_and_wakes_it(
         session.commit()
         assert answer.result() == "sent"
     assert ready_rows(store) == [("w", 0, 0)]
+
+
+def test_a_flush_that_waits_for_one_row_has_locked_no_later_one(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    """It parks `p2` and, by the end of a task, wakes `p1`: whoever has `p1` may go on to take `p2`."""
+    start(store, "p2")
+    held = claim(store)
+    start(store, "p1")
+    held |= claim(store)
+    child = NewExecution("p1.1", TASK, "t", "default", parent_id="p1", child_no=1, root_id="p1")
+    store.commit([parking(held["p1"], end="own", starts=(child,))], [])
+    body = claim(store)["p1.1"]
+    session.execute("SELECT 1 FROM ready WHERE id = 'p1' FOR UPDATE")
+    flush = ([parking(held["p2"])], [TaskEnd(body.id, body.fence, COMPLETED, "1")])
+    with blocked(schemas, pool, lambda: store.commit(*flush)) as answer:
+        for later in ("p1.1", "p2"):
+            session.execute("SELECT 1 FROM ready WHERE id = %s FOR UPDATE NOWAIT", [later])
+        session.commit()
+        assert answer.result() == ([Committed("p2", "parked")], {"p1.1"})
 
 
 def test_of_many_that_want_a_lease_at_once_one_gets_it(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:

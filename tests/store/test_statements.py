@@ -17,9 +17,8 @@ STORES = Path(rhythm.store.__file__).parent
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_statement_that_is_named_is_there_and_is_used(kind: str) -> None:
     code = "".join(path.read_text("utf-8") for path in (STORES / kind).glob("*.py"))
-    named = set(re.findall(r'(?:\.(?:all|do|batch)|\b_(?:all|one|count))\(\s*"(\w+)"', code)) | set(
-        re.findall(r"""SQL\[["'](\w+)["']\]""", code)
-    )
+    calls = r'(?:\.(?:all|do|batch)|\b_(?:all|one|count))\(\s*"(\w+)"'
+    named = {*re.findall(calls, code), *re.findall(r"""SQL\[["'](\w+)["']\]""", code)}
     there = statements(f"rhythm.store.{kind}", "queries.sql").keys()
     assert named - there == set()
     assert {name for name in there - named if f'"{name}"' not in code and not name.startswith("prune_")} == set()

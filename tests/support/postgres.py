@@ -28,6 +28,13 @@ TABLES = (
 @pytest.fixture(scope="session")
 def database_url() -> Iterator[str]:
     """The URL of a database in which the tests may make schemas."""
+    with server() as url:
+        yield url
+
+
+@contextlib.contextmanager
+def server() -> Iterator[str]:
+    """The URL of the given server, or of a private one."""
     if given := os.environ.get(GIVEN):
         yield given
     else:
@@ -71,16 +78,19 @@ def private_server(settings: str = FAST) -> Iterator[str]:
             log = folder / "log"
             raise RuntimeError(f"{command[0]}: {done.stderr}\n{log.read_text() if log.exists() else ''}")
 
-    data = str(folder / "data")
-    try:
+    data, control = str(folder / "data"), str(binaries / "pg_ctl")
+    with _cleaned_up(f"'{control}' -D '{data}' -m immediate -w stop; rm -rf '{folder}'", drop):
         run(str(binaries / "initdb"), "-D", data, "-U", "rhythm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        run(str(binaries / "pg_ctl"), "-D", data, "-w", "-l", str(folder / "log"), "-o", f"{SETTINGS} {settings} -k {folder}", "start")
-        try:
-            yield f"postgresql://rhythm@/postgres?host={folder}"
-        finally:
-            run(str(binaries / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")  # by the pid in its folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        run(control, "-D", data, "-w", "-l", str(folder / "log"), "-o", f"{SETTINGS} {settings} -k {folder}", "start")
+        yield f"postgresql://rhythm@/postgres?host={folder}"
+
+
+@contextlib.contextmanager
+def _cleaned_up(command: str, drop: Callable[[], None] | None) -> Iterator[None]:
+    """Runs the command in the end, also if this process is killed: another one waits for the end of a pipe that only we hold."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(["sh", "-c", f"cat; {command}"], stdin=subprocess.PIPE, preexec_fn=drop, start_new_session=True, **quiet):
+        yield
 
 
 def _unprivileged() -> Callable[[], None]:
@@ -99,8 +109,8 @@ def _unprivileged() -> Callable[[], None]:
 class Schemas:
     """Stores for tests: one schema in this process that is emptied again and again, since making one takes long."""
 
-    def __init__(self, url: str) -> None:
-        self.url, self.name, self.opened = url, f"test_{os.getpid()}", list[PostgresStore]()
+    def __init__(self, url: str, prefix: str = "test") -> None:
+        self.url, self.name, self.opened = url, f"{prefix}_{os.getpid()}", list[PostgresStore]()
         self.admin = psycopg.connect(url, autocommit=True)
 
     def empty_store(self, clock: Callable[[], int] | None = None) -> PostgresStore:

@@ -17,6 +17,7 @@ from rhythm.errors import ExecutionFailed, TaskFailed, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import NewSignal
+from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner, Clock, InProcessRunner
@@ -76,7 +77,7 @@ class VirtualHandlers:
     def __init__(self, agenda: Agenda) -> None:
         self.agenda = agenda
 
-    def start(self, task: Task[..., Any], inputs: Any, report: Callable[[Ended], None]) -> Callable[[], object]:
+    def start(self, task: Task[..., Any], inputs: Any, current: Current, report: Callable[[Ended], None]) -> Callable[[], object]:
         took = inputs.get("took", 1) if isinstance(inputs, dict) else 1
         return self.agenda.after(took, lambda: report(ended_by(task, lambda: task.function(inputs or {}))))
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.connect import application, find
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 
 if TYPE_CHECKING:

@@ -11,22 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.database import bounded, read_settings
 from rhythm.cli.options import Arguments, Option, UsageError
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
-    from rhythm.settings import Settings
 
-DATABASE = Option(
-    "--database", "where executions live; else RHYTHM_DATABASE_URL or rhythm.toml says it, else sqlite:///rhythm.db", value="URL"
-)
 OUTPUT = Option(
     "--output",
     "table for people; json is one document, ndjson one line for each item",
     choices=("table", "json", "ndjson"),
     default="table",
 )
-CONNECT_S = 10  # the longest wait for a PostgreSQL server to answer, unless the URL or PGCONNECT_TIMEOUT says another
 RECENT = 100  # executions among which an id that nobody has may be meant
 ALIKE = 0.85  # ids of the same hour are alike in their first half
 
@@ -38,9 +34,9 @@ def application(args: Arguments) -> Iterator[Rhythm]:
         from rhythm.app import Rhythm
         from rhythm.store.open import open_store
 
-        settings = read_settings(args)
+        settings = read_settings(args.database)
         _must_exist(settings.database_url)
-        store = open_store(_patient(settings.database_url), create=False)
+        store = open_store(bounded(settings.database_url), create=False)
         try:
             _must_be_current(store.pending(), store.schema_version())
             with Rhythm(settings.database_url, (), store=store, auto_migrate=False) as app:
@@ -55,15 +51,9 @@ def new_application(args: Arguments) -> Iterator[Rhythm]:
     with _refusals(args):
         from rhythm.app import Rhythm
 
-        settings = read_settings(args)
-        with Rhythm(_patient(settings.database_url), (), auto_migrate=settings.auto_migrate) as app:
+        settings = read_settings(args.database)
+        with Rhythm(bounded(settings.database_url), (), auto_migrate=settings.auto_migrate) as app:
             yield app
-
-
-def read_settings(args: Arguments) -> Settings:
-    from rhythm.settings import load_settings
-
-    return load_settings({"database_url": args.database}, os.environ)
 
 
 def _must_exist(url: str) -> None:
@@ -81,13 +71,6 @@ def _must_be_current(pending: list[Any], version: int) -> None:
     if pending:
         what = "is not up to date" if version else "has no tables of Rhythm yet"
         raise StoreError(f"the database {what}; `rhythm migrate` brings them, or give another --database")
-
-
-def _patient(url: str) -> str:
-    """A PostgreSQL URL with an end to the waiting: psycopg's own is after two minutes."""
-    if not url.startswith(("postgres://", "postgresql://")) or "connect_timeout=" in url or "PGCONNECT_TIMEOUT" in os.environ:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}connect_timeout={CONNECT_S}"
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.connect import DATABASE, OUTPUT, application, find
+from rhythm.cli.connect import OUTPUT, application, find
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
 from rhythm.cli.show import ID
 

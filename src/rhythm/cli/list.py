@@ -11,7 +11,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import DATABASE, OUTPUT, application
+from rhythm.cli.connect import OUTPUT, application
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
 
 if TYPE_CHECKING:

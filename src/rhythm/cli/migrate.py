@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from rhythm.cli.database import DATABASE, database_url
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.errors import StoreError
 
-DEFAULT = "sqlite:///rhythm.db"
-
 OPTIONS = (
-    Option("--database", f"the database; else RHYTHM_DATABASE_URL says it, else it is {DEFAULT}", value="URL"),
+    DATABASE,
     Option("--dry-run", "only say what would run"),
     Option("--dump-sql", "print the SQL of every migration, for this kind of database, and connect to none"),
 )
 
 
 def run(args: Arguments) -> int:
-    url = args.database or os.environ.get("RHYTHM_DATABASE_URL") or DEFAULT
+    url = database_url(args.database)
     try:
         return _dump(url) if args.dump_sql else _would_run(url) if args.dry_run else _migrate(url)
     except StoreError as problem:

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from rhythm.cli.connect import DATABASE, application, find_workflow
+from rhythm.cli.connect import application, find_workflow
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID
 

@@ -7,7 +7,8 @@ Exit code 0: it completed; 1: it failed or was cancelled, standard error says wh
 
 from __future__ import annotations
 
-from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.connect import application, find
+from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID

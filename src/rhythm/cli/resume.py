@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from rhythm.cli.connect import DATABASE, application, find_workflow
+from rhythm.cli.connect import application, find_workflow
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
 from rhythm.cli.pause import already_ended
 from rhythm.cli.show import ID

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 
-from rhythm.cli.connect import DATABASE, application, find
+from rhythm.cli.connect import application, find
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rhythm.cli.connect import DATABASE, application, find_workflow
+from rhythm.cli.connect import application, find_workflow
+from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_json, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.show import ID

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.connect import DATABASE, new_application, read_settings
+from rhythm.cli.connect import new_application
+from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.result import TIMEOUT
@@ -61,7 +62,7 @@ def _fit_together(args: Arguments) -> None:
     read_duration(args.timeout, "--timeout")  # before anything is started
     if args.on_conflict == "replace" and args.key is None:
         raise UsageError("--on-conflict replace goes with --key: it is the key that the new execution takes over")
-    if not args.wait and ":memory:" in read_settings(args).database_url:
+    if not args.wait and ":memory:" in read_settings(args.database).database_url:
         raise UsageError("a database in memory ends with this command: give --wait and --app, or another --database")
 
 
@@ -84,9 +85,11 @@ def _registered(app: Rhythm, args: Arguments) -> str:
         raise UsageError(f"{named} is neither the name of a workflow nor a .flow file")
     sources = [*([named] if is_file and not _inside(named, args.workflows) else []), *args.workflows]
     if not sources and app.store.definition(named) is None:
-        sources = list(read_settings(args).workflow_paths)
+        sources = list(read_settings(args.database).workflow_paths)
     if sources:
-        app.register(*sources)
+        from pathlib import Path
+
+        app.register(*map(Path, sources))  # what is a path is never taken for the text of a workflow
     return _choose(named) if is_file else named
 
 

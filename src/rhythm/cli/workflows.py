@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.connect import DATABASE, OUTPUT, application
+from rhythm.cli.connect import OUTPUT, application
+from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 
 if TYPE_CHECKING:

@@ -198,7 +198,7 @@ def _machine(one: Waiting, known: Known) -> Machine:
     """The interpreter at the beginning of a turn, as far as it decides whether something has ended."""
     id, ops = one.live.id, dict(operations(one.snapshot.awaiting))
     rows = [*map(_of_child, known.children.values()), *map(_of_timer, known.timers.values())]
-    outcomes: dict[int, Outcome] = {row.n: outcome_of(id, row, ops.get(row.n, "")) for row in rows if row.ended_at}
+    outcomes: dict[int, Outcome] = {row.n: outcome_of(id, "", row, ops.get(row.n, "")) for row in rows if row.ended_at}
     signals = [Signal(mailed.id, mailed.name, None, mailed.received_at / 1e6) for mailed in known.mail]
     return Machine(one.snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=signals), DEFAULT_LIMITS)
 

@@ -72,13 +72,13 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
             "parent_id": loaded.parent_id,
         },
-        outcomes={outcome.n: outcome_of(loaded.id, outcome, ops.get(outcome.n, ""), loaded.name) for outcome in outcomes},
+        outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
     )  # fmt: skip
 
 
-def outcome_of(parent_id: str, row: ChildOutcome, operation: str, parent_name: str = "") -> Outcome:
+def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:
     """How a child has ended, as its parent sees it."""
     ended_at = row.ended_at / 1e6
     if row.status == CANCELLED:

@@ -107,8 +107,9 @@ class Loop:
         return lambda: self._cancel(attempt.current)
 
     def close(self) -> None:
-        if self._loop:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        loop, self._loop = self._loop, None
+        if loop:
+            loop.call_soon_threadsafe(loop.stop)
 
     def _begin(self) -> None:
         """In the loop: everything that has been handed over since."""
@@ -134,7 +135,7 @@ class Loop:
 
     def _cancel(self, current: Current) -> None:
         current.give_up()
-        if self._loop:
+        if self._loop:  # else all have been cancelled
             self._loop.call_soon_threadsafe(lambda: self._running[current].cancel() if current in self._running else None)
 
     def _event_loop(self) -> asyncio.AbstractEventLoop:
@@ -148,9 +149,19 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
     """Runs the loop until it is stopped. SystemExit in what a handler started on the side would end it for all the others."""
     while True:
         try:
-            return loop.run_forever()
+            loop.run_forever()
+            _cancel_all(loop)
+            return loop.close()
         except (SystemExit, KeyboardInterrupt):
             continue
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    """Lets those who are left clean up; one that never ends keeps nothing but this thread."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 def _raise(problem: BaseException) -> None:

@@ -246,7 +246,7 @@ UPDATE ready SET state = 2, due_at = :due_at, claimed_by = NULL, claim_expires_a
 WHERE id = :id AND fence = :fence
 
 -- name: note_attempt
-UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, :now), worker = :worker WHERE id = :id
+UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, :now), worker = :worker WHERE id = :id AND status < 5
 
 -- name: attempt_of
 SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?

@@ -333,16 +333,20 @@ class SqliteStore(base.Store):
         return boxes
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        if len({turn.id for turn in turns}) < len(turns):
+            raise ValueError("a commit takes one turn of each workflow")
         with self._transaction():
             now = self.clock()
             accepted = {end.id for end in ends if self._end_task(end, now)}
             return [self._commit_turn(turn, now) for turn in turns], accepted
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
-        row = self._one("status_of", turn.id)
+        row, held = self._one("status_of", turn.id), self._one("ready_of", turn.id)
         moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
         moved |= {"snapshot": inline(turn.snapshot), "now": now}
-        if row is None or row[0] >= TERMINAL or self._count("advance_context", moved) == 0:
+        if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL:
+            return Committed(turn.id, "lost")
+        if self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
@@ -379,14 +383,12 @@ class SqliteStore(base.Store):
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
-        ready = self._one("ready_of", turn.id)
-        if ready is None or ready[0] != turn.fence:
-            raise AssertionError(f"a turn of {turn.id} was accepted from one who does not hold its claim")
         if turn.end == "yield":
             self._all("release", turn.id, turn.fence)
             return Committed(turn.id, "parked", 0, promoted)
         if turn.end == "own" or self._count("delete_parked", turn.id, turn.fence, turn.wakes) == 0:
-            return Committed(turn.id, "own" if turn.end == "own" else "woken", ready[1], promoted)
+            wakes = self._one("ready_of", turn.id)[1]
+            return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes, promoted)
         return Committed(turn.id, "parked", 0, promoted)
 
     def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:

@@ -1,0 +1,577 @@
+"""The guards of the protocol as they stand in the code, how each is taken away, and the tests that must notice.
+
+To add one: a `Guard` below, with the text to replace in a named statement or function (it must be there exactly once).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.mutants.mutate import Change, Mutant
+
+CONFORMANCE = "tests/store/test_conformance.py::test_"
+SERVER = "tests/store/test_postgres.py::test_"
+LOCKING = "tests/store/test_sqlite_locking.py::test_"
+LAWS = "tests/engine/test_laws.py::test_"
+SIMULATION = "tests/engine/test_simulation.py::test_everything_ends_as_it_must_whatever_goes_wrong"
+
+
+class Guard(NamedTuple):
+    """What is taken away, by database or in the code that both have in common, and who notices."""
+
+    name: str
+    tests: tuple[str, ...]
+    sqlite: tuple[Change, ...] = ()
+    postgres: tuple[Change, ...] = ()
+    engine: tuple[Change, ...] = ()
+
+    def mutants(self) -> list[Mutant]:
+        places = {"sqlite": self.sqlite, "postgres": self.postgres, "any": self.engine}
+        return [Mutant(self.name, database, self.tests, changes) for database, changes in places.items() if changes]
+
+
+def law(*names: str) -> tuple[str, ...]:
+    return tuple(LAWS + name for name in names)
+
+
+def rule(*names: str) -> tuple[str, ...]:
+    return tuple(CONFORMANCE + name for name in names)
+
+
+def server(*names: str) -> tuple[str, ...]:
+    return tuple(SERVER + name for name in names)
+
+
+def lite(statement: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("store/sqlite/queries.sql", statement, old, new),)
+
+
+def lite_code(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("store/sqlite/store.py", function, old, new),)
+
+
+def pg(statement: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("store/postgres/queries.sql", statement, old, new),)
+
+
+def pg_code(function: str, old: str, new: str, file: str = "store") -> tuple[Change, ...]:
+    return (Change(f"store/postgres/{file}.py", function, old, new),)
+
+
+def worker(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("worker/worker.py", function, old, new),)
+
+
+def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("engine/turns.py", function, old, new),)
+
+
+def unchecked(kind: str, check: str) -> tuple[Change, ...]:
+    """A CHECK of the ready table that would refuse the mutant before its rule is broken."""
+    return (Change(f"store/{kind}/migrations/0001_initial.sql", "", check, ""),)
+
+
+# An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
+UNTOLD = (
+    "(lambda id, status, value, now, fence, worker, attempt=0: self._one('finish', dict(id=id, status=status, result=None,"
+    " error=value, now=now, fence=fence, worker=worker, attempt=attempt)))("
+)
+UNHELD_UNTOLD = pg_code(
+    "end_unclaimed", "return self.finish([End(id, status, value) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
+    "ends = [fields(End(id, status, value)) for (id,) in self.db.all('not_ready', ids=ids)]\n"
+    "        return {row[0] for row in self.db.batch('finish', ends, now=now)}", "rows",
+)  # fmt: skip
+CLAIMED_CHECK = "  CHECK ((state = 1) = (fence IS NOT NULL)),\n"
+
+FENCES = (
+    Guard(
+        "extend: only under my fence", rule("extending_tells_the_wakes_of_what_is_still_held"),
+        lite("extend", " AND fence = ?", " AND ? > 0"), pg("extend", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "release: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
+        lite("release", " AND fence = ?", " AND ? > 0"), pg("release", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "drop: only under my fence", rule("dropping_needs_the_fence"),
+        lite("delete_held", " AND fence = ?", " AND ? > 0"), pg("delete_held", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "complete a task: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
+        lite("attempt_of", " AND r.fence = ?", " AND ? > 0"), pg_code("_holds", " and row.fence == item.fence", "", "flush"),
+    ),
+    Guard(
+        "park: only under my fence", rule("a_wake_after_the_park_makes_the_row_again"),
+        lite("delete_parked", " AND fence = ? AND", " AND ? > 0 AND"), pg("delete_parked", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "turn: no fence in the context is newer than mine", rule("a_turn_under_an_older_fence_than_the_contexts_is_lost"),
+        lite("advance_context", " AND fence <= :fence", ""), pg("advance_contexts", " AND c.fence <= x.fence", ""),
+    ),
+    Guard(
+        "step: no fence in the context is newer than mine", rule("after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not"),
+        postgres=pg("step", " AND c.fence <= x.fence", ""),
+    ),
+    Guard(
+        "turn: only under the claim that is in force", rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
+        lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", ""),
+        pg_code("_holds", " and row.fence == item.fence", "", "flush"),
+    ),
+    Guard(
+        "turn: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
+        lite("advance_context", " AND seq = :seq", " AND :seq >= 0"), pg("advance_contexts", " AND c.seq = x.seq", ""),
+    ),
+    Guard(
+        "step: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
+        postgres=pg("step", " AND c.seq = x.seq", ""),
+    ),
+    Guard(
+        "a fence is never given out twice", rule("a_wake_after_the_park_makes_the_row_again"),
+        lite("fences_up", "SET n = n + ?", "SET n = ?"),
+        pg("claim", "fence = nextval('fences')",
+           "fence = 1 + (SELECT c.fence FROM workflow_execution_context c WHERE c.execution_id = id)"),
+    ),
+    Guard(
+        "a task that is tried later keeps no fence", rule("a_task_is_tried_again_when_it_is_due_and_its_old_fence_is_refused"),
+        lite("delay_task", "fence = NULL, ", "") + unchecked("sqlite", CLAIMED_CHECK),
+        pg("delay_tasks", "fence = NULL, ", "") + unchecked("postgres", CLAIMED_CHECK),
+    ),
+    Guard(
+        "what was released keeps no fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
+        lite("release", " fence = NULL,", "") + unchecked("sqlite", CLAIMED_CHECK),
+        pg("release", " fence = NULL,", "") + unchecked("postgres", CLAIMED_CHECK),
+    ),
+    Guard(
+        "a rescued task keeps no fence", rule("a_rescued_task_does_not_take_the_end_of_its_old_attempt"),
+        lite("rescue_task", ", fence = NULL", "") + unchecked("sqlite", CLAIMED_CHECK),
+        pg("rescue_tasks", ", fence = NULL", "") + unchecked("postgres", CLAIMED_CHECK),
+    ),
+    Guard(
+        "two claimers never take the same row", server("many_claimers_never_get_the_same_row"),
+        postgres=pg("claim", " FOR UPDATE SKIP LOCKED", ""),
+    ),
+    Guard(
+        "BEGIN IMMEDIATE: who reads to write is the only writer",
+        (f"{LOCKING}a_transaction_on_sqlite_is_the_only_writer_before_it_reads",),
+        lite_code("_transaction", "BEGIN IMMEDIATE", "BEGIN"),
+    ),
+)  # fmt: skip
+
+WAKES = (
+    Guard(
+        "park: nothing has happened since I looked",
+        rule("a_wake_before_the_park_refuses_it", "a_turn_that_would_park_is_committed_but_woken"),
+        lite("delete_parked", " AND wakes = ?", " AND ? >= 0"), pg("delete_parked", " AND r.wakes = x.wakes", ""),
+    ),
+    Guard(
+        "a wake of a claimed row is counted", rule("a_wake_before_the_park_refuses_it"),
+        lite("wake", "DO UPDATE SET wakes = wakes + 1 WHERE state <> 0", "DO NOTHING"),
+        pg("wake", "DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0", "DO NOTHING"),
+    ),
+    Guard(
+        "a wake does not free what is delayed", rule("a_delayed_start_is_free_when_it_is_due_and_not_before"),
+        lite("wake", "wakes = wakes + 1 WHERE", "wakes = wakes + 1, due_at = NULL, state = CASE state WHEN 2 THEN 0 ELSE state END WHERE"),
+        pg("wake", "wakes = ready.wakes + 1 WHERE",
+           "wakes = ready.wakes + 1, due_at = NULL, state = CASE ready.state WHEN 2 THEN 0 ELSE ready.state END WHERE"),
+    ),
+    Guard(
+        "a task that ends wakes its parent", rule("the_end_of_a_task_wakes_its_parent"),
+        lite_code("_finish", "self._wake(row[0], now)", "pass"),
+        pg_code("finish", "self.wake((parent for _, parent in ended), now)", "pass", "rows"),
+    ),
+    Guard(
+        "a workflow that ends wakes its parent", rule("a_finished_child_workflow_wakes_its_parent"),
+        lite_code("_finish", "self._wake(row[0], now)", "pass"),
+        pg_code("finish", "self.wake((parent for _, parent in ended), now)", "pass", "rows"),
+    ),
+    Guard(
+        "a task out of attempts wakes its parent", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
+        lite_code("_rescue_task", "self._finish(", UNTOLD),
+        pg_code("_rescue_tasks", "self.rows.finish(ends, now)", "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
+    ),
+    Guard(
+        "a workflow in a crash loop wakes its parent", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
+        lite_code("_rescue_workflow", "self._end_workflow(", UNTOLD),
+        pg_code("_stop_loops", "self.rows.end_workflows([End(id", "self.db.batch('finish', [fields(End(id")
+        + pg_code("_stop_loops", "lost[id].claimed_by) for id in ids], now)", "lost[id].claimed_by)) for id in ids], now=now)"),
+    ),
+    Guard(
+        "a task that nobody did in time wakes its parent", rule("a_task_that_nobody_runs_in_time_fails"),
+        lite_code("_time_out", "self._finish(", UNTOLD),
+        UNHELD_UNTOLD,
+    ),
+    Guard(
+        "a cancelled task that nobody runs wakes its parent", rule("a_cancelled_task_that_nobody_runs_ends_at_once"),
+        lite_code("_cancel", "self._finish(", UNTOLD),
+        UNHELD_UNTOLD,
+    ),
+    Guard(
+        "a swept task wakes its parent", rule("the_sweep_ends_tasks_that_a_turn_asked_to_end"),
+        lite_code("sweep", "self._finish(", UNTOLD),
+        UNHELD_UNTOLD,
+    ),
+    Guard(
+        "a timer wakes", rule("a_timer_never_fires_early_and_only_once"),
+        lite_code("fire_timers", "self._wake(id, now)", "pass"),
+        pg_code("_fire", "self.rows.wake([*(row[0] for row in timers), ", "self.rows.wake(["),
+    ),
+    Guard(
+        "a workflow whose time is over is woken", rule("a_workflow_whose_time_is_over_is_woken_and_told"),
+        lite_code("_time_out", "self._wake(id, now)", "pass"),
+        pg_code("_fire", "*(id for id, type, _ in late if type == WORKFLOW)], now)", "], now)"),
+    ),
+    Guard(
+        "a signal wakes", rule("a_wake_after_the_park_makes_the_row_again", "a_wake_before_the_park_refuses_it"),
+        lite_code("_deliver", "self._wake(signal.execution_id, now)", "pass"),
+        pg_code("signal", "self.rows.call([id], now)", "pass"),
+    ),
+    Guard(
+        "a signal of a turn wakes", rule("a_turn_sends_signals_to_those_who_are_there"),
+        postgres=pg_code("_deliver", "self.rows.call([signal.execution_id for signal in signals], self.now)", "pass", "flush"),
+    ),
+    Guard(
+        "a cancel wakes", rule("a_cancelled_workflow_is_woken_also_before_its_delayed_start"),
+        lite_code("_cancel", "self._wake(id, now)", "pass"), pg_code("cancel", "self.rows.wake(workflows, now)", "pass"),
+    ),
+    Guard(
+        "a cancel frees what is delayed", rule("a_cancelled_workflow_is_woken_also_before_its_delayed_start"),
+        lite_code("_cancel", 'self._all("free_delayed", id)', "pass"),
+        pg_code("cancel", 'self.db.do("free_delayed", ids=workflows)', "pass"),
+    ),
+    Guard(
+        "a child workflow that is asked to end is woken", rule("a_child_workflow_that_a_turn_asks_to_end_is_woken"),
+        lite_code("_flag", "self._wake(child, now)", "pass"), pg_code("flag", "self.wake(workflows, now)", "pass", "rows"),
+    ),
+    Guard(
+        "a pause wakes", rule("pausing_wakes_and_is_told_to_whoever_loads"),
+        lite_code("pause", "self._wake(id, now)", "pass"), pg_code("pause", "self.rows.call([id], now)", "pass"),
+    ),
+    Guard(
+        "what is held back is not woken", rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
+        lite_code("_deliver", "if not row[5]:", "if True:"),
+        pg_code("call", "self.wake((id for id, held in known.items() if not held), now)", "self.wake(known, now)", "rows"),
+    ),
+    Guard(
+        "all ready rows of a flush are locked before any is written", server("a_flush_that_waits_for_one_row_has_locked_no_later_one"),
+        postgres=pg_code("__init__", ", *self._related()]", "]", "flush"),
+    ),
+    Guard(
+        "ready rows are locked in one order", server("a_flush_that_waits_for_one_row_has_locked_no_later_one"),
+        postgres=pg("lock", " ORDER BY id FOR UPDATE", " FOR UPDATE"),
+    ),
+    Guard(
+        "ready rows are locked before they are looked at",
+        server("a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
+        postgres=pg("lock", " FOR UPDATE", ""),
+    ),
+    Guard(
+        "what has lost its claim writes nothing in a flush", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
+        postgres=pg_code("_advance", "for turn in held if turn.id in won]", "for turn in held]", "flush"),
+    ),
+    Guard(
+        "one turn of a workflow in a commit", rule("a_commit_takes_one_turn_of_each_workflow"),
+        lite_code("commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
+        pg_code("commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
+    ),
+)  # fmt: skip
+
+RESCUE = (
+    Guard(
+        "taking a claim away raises the context's fence", rule("after_a_rescue_the_old_owner_is_refused_and_the_new_one_is_not"),
+        lite("raise_context_fence", "SET fence = ?", "SET fence = min(fence, ?)"),
+        pg("raise_context_fences", "SET fence = nextval('fences')", "SET fence = least(fence, nextval('fences'))"),
+    ),
+    Guard(
+        "rescue never takes what has not expired", rule("only_expired_claims_and_those_of_dead_workers_are_rescued"),
+        lite("expired", "claim_expires_at < ?", "claim_expires_at - 100000000 < ?"),
+        pg("expired", "r.claim_expires_at < %(now)s", "r.claim_expires_at - 100000000 < %(now)s")
+        + pg_code("_expired", "row.claim_expires_at < now", "row.claim_expires_at - 100000000 < now"),
+    ),
+    Guard(
+        "rescue repeats its condition under the lock: expiry", server("a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
+        postgres=pg_code("_expired", "row.claim_expires_at < now", "True"),
+    ),
+    Guard(
+        "rescue repeats its condition under the lock: fence", server("a_rescuer_with_an_old_list_leaves_a_newer_claim_alone"),
+        postgres=pg_code("_expired", "row.fence == fence and ", ""),
+    ),
+    Guard(
+        "the claims of dead workers are taken", rule("only_expired_claims_and_those_of_dead_workers_are_rescued"),
+        lite("expired", "claimed_by IN (SELECT value FROM json_each(?))", "? = 'x'"),
+        pg("expired", "r.claimed_by = ANY(%(dead)s::text[])", "r.claimed_by = ANY(%(dead)s::text[]) AND false"),
+    ),
+    Guard(
+        "attempts are counted in the claim", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
+        lite("claim_row", "attempt = attempt + 1", "attempt = attempt"), pg("claim", "attempt = attempt + 1", "attempt = attempt"),
+    ),
+    Guard(
+        "a release gives the attempt back", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
+        lite("release", ", attempt = attempt - (kind = 1)", ""), pg("release", ", attempt = attempt - (kind = 1)::int", ""),
+    ),
+    Guard(
+        "an attempt that does not count is given back", rule("an_attempt_that_does_not_count_is_given_back"),
+        lite("delay_task", "attempt = attempt - :back", "attempt = attempt - 0 * :back"),
+        pg_code("_retry", "attempts = {end.id: self.locked[end.id].attempt - (not end.counts) for",
+                "attempts = {end.id: self.locked[end.id].attempt for", "flush"),
+    ),
+    Guard(
+        "a task out of attempts is not tried again", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
+        lite_code("_rescue_task", "if row and attempt >= max(row[0], crash_limit):", "if False:"),
+        pg_code("_rescue_tasks", "max_attempts[row.id] and row.attempt >= max(max_attempts[row.id], crash_limit)", "False"),
+    ),
+    Guard(
+        "crashes are counted", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
+        lite("rescue_workflow", "THEN crashes + 1", "THEN crashes"), pg("rescue_workflows", "THEN crashes + 1", "THEN crashes"),
+    ),
+    Guard(
+        "crashes are counted for each turn alone", rule("crashes_of_different_turns_are_not_added_up"),
+        lite("rescue_workflow", "ELSE 1 END", "ELSE crashes + 1 END"), pg("rescue_workflows", "ELSE 1 END", "ELSE crashes + 1 END"),
+    ),
+    Guard(
+        "a crash loop is stopped", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
+        lite_code("_rescue_workflow", "if crashes >= crash_limit:", "if False:"),
+        pg_code("_rescue_workflows", "if times >= crash_limit", "if False"),
+    ),
+    Guard(
+        "a crash loop ends with a turn of its own", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
+        lite_code("_rescue_workflow", "SET seq = seq + 1 WHERE", "SET seq = seq WHERE"),
+        pg("skip_turn", "SET seq = seq + 1", "SET seq = seq"),
+    ),
+)  # fmt: skip
+
+ENDS = (
+    Guard(
+        "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
+        lite("insert_execution", "ON CONFLICT DO NOTHING ", ""), pg("insert_executions", "ON CONFLICT DO NOTHING ", ""),
+    ),
+    Guard(
+        "what has ended does not end again", rule("a_task_that_has_ended_stays_as_it_ended"),
+        lite("finish", " AND status < 5", ""), pg("finish", " AND e.status < 5", ""),
+    ),
+    Guard(
+        "the attempts of what has ended stay", rule("a_task_that_has_ended_stays_as_it_ended"),
+        lite("note_attempt", " AND status < 5", ""), pg("note_attempts", " AND e.status < 5", ""),
+    ),
+    Guard(
+        "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
+        lite_code("_commit_turn", " or row[0] >= TERMINAL", ""),
+        pg_code("_advance", " and self.known[turn.id].status < TERMINAL", "", "flush"),
+    ),
+    Guard(
+        "a step does not revive what has ended", rule("a_workflow_that_has_ended_takes_no_turn"),
+        postgres=pg("step", "e.status < 5 AND ", ""),
+    ),
+    Guard(
+        "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
+        lite_code("_cancel", "if status >= TERMINAL:", "if False:"), pg("flag_cancel", " AND status < 5", ""),
+    ),
+    Guard(
+        "a pause comes too late for what has ended", rule("pausing_wakes_and_is_told_to_whoever_loads"),
+        lite_code("pause", "if row[0] >= TERMINAL:", "if False:"), pg("set_pause", " AND status < 5", ""),
+    ),
+    Guard(
+        "a signal comes too late for what has ended", rule("what_becomes_of_a_signal"),
+        lite_code("signal", "if row[0] >= TERMINAL:", "if False:"),
+        pg_code("signal", "or known[0][2] >= TERMINAL", ""),
+    ),
+    Guard(
+        "a signal of a turn comes too late for what has ended", rule("a_signal_of_a_turn_to_one_that_has_ended_is_dropped"),
+        lite_code("_deliver", "or row[0] >= TERMINAL ", ""), pg("insert_signals", " AND e.status < 5", ""),
+    ),
+    Guard(
+        "an acknowledged cancel wins over the result", rule("an_acknowledged_cancel_wins_over_the_result"),
+        lite_code("_commit_turn", "CANCELLED if cancelled else turn.status", "turn.status"),
+        pg_code("_to", "CANCELLED if turn.end == \"finish\" and self.known[turn.id].cancelled else turn.status", "turn.status", "flush"),
+    ),
+    Guard(
+        "a cancelled task is not tried again", rule("a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again"),
+        lite_code("_end_task", "is not None and not cancelled", "is not None"),
+        pg_code("_end_tasks", "is not None and not self.known[end.id].cancelled]", "is not None]", "flush")
+        + pg_code("_end_tasks", "is None or self.known[end.id].cancelled]", "is None]", "flush"),
+    ),
+    Guard(
+        "a signal is consumed once", rule("a_signal_can_be_consumed_only_once"),
+        lite("consume_signal", " AND consumed_seq IS NULL", ""), pg("consume_signals", " AND s.consumed_seq IS NULL", ""),
+    ),
+    Guard(
+        "a signal that was consumed is not read again", rule("signals_are_read_in_the_order_of_sending_until_they_are_consumed"),
+        lite("mail", "WHERE s.consumed_seq IS NULL", ""), pg("mail", " AND consumed_seq IS NULL", ""),
+    ),
+    Guard(
+        "the same signal twice is one", rule("what_becomes_of_a_signal"),
+        lite("insert_signal", "ON CONFLICT (id) DO NOTHING", ""), pg("insert_signals", "ON CONFLICT (id) DO NOTHING ", ""),
+    ),
+    Guard(
+        "signals are numbered by one sender at a time", server("signals_sent_at_once_are_numbered_without_gaps"),
+        postgres=pg_code("signal", "self.rows.call([id], now)", "pass"),
+    ),
+    Guard(
+        "a timer never fires early", rule("a_timer_never_fires_early_and_only_once"),
+        lite("due_timers", "fire_at <= ?", "fire_at <= ? + 1000000"),
+        pg("due_timers", "fire_at <= %(now)s", "fire_at <= %(now)s + 1000000"),
+    ),
+    Guard(
+        "a timer fires once", rule("a_timer_never_fires_early_and_only_once"),
+        lite("due_timers", "fired_at IS NULL AND ", ""),
+        pg("due_timers", "fired_at IS NULL AND ", "") + pg("fire_timers", " AND t.fired_at IS NULL", ""),
+    ),
+    Guard(
+        "a timer that another has fired is not fired again", server("a_timer_that_another_has_fired_is_not_fired_again"),
+        postgres=pg("fire_timers", " AND t.fired_at IS NULL", ""),
+    ),
+    Guard(
+        "what is delayed is not freed early", rule("a_delayed_start_is_free_when_it_is_due_and_not_before"),
+        lite("due_ready", "due_at <= ?", "due_at <= ? + 1000000"),
+        pg("due_ready", "due_at <= %(now)s", "due_at <= %(now)s + 1000000")
+        + pg("free_due", "due_at <= %(now)s", "due_at <= %(now)s + 1000000"),
+    ),
+    Guard(
+        "what was delayed anew meanwhile is not freed", server("a_task_that_was_delayed_anew_meanwhile_is_not_freed"),
+        postgres=pg("free_due", " AND due_at <= %(now)s", " AND %(now)s > 0"),
+    ),
+    Guard(
+        "a time limit does not strike early", rule("a_workflow_whose_time_is_over_is_woken_and_told"),
+        lite("due_timeouts", "timeout_at <= ?", "timeout_at <= ? + 9000000"),
+        pg("due_timeouts", "timeout_at <= %(now)s", "timeout_at <= %(now)s + 9000000"),
+    ),
+    Guard(
+        "only what ended long ago is pruned", rule("pruning_takes_what_ended_long_ago_with_everything_below_it"),
+        lite("old_roots", "finished_at < ?", "coalesce(finished_at, 0) < ?"),
+        pg("old_roots", "finished_at < %(before)s", "coalesce(finished_at, 0) < %(before)s"),
+    ),
+    Guard(
+        "nothing is pruned while something below it goes on", rule("pruning_spares_what_has_something_below_it_that_goes_on"),
+        lite("old_roots", "c.finished_at IS NULL", "false"), pg("old_roots", "c.finished_at IS NULL", "false"),
+    ),
+)  # fmt: skip
+
+WORKER = (
+    Guard(
+        "an owned body does not begin beyond the deadline", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
+        engine=worker("_begin_owned", "if self.now() >= held.deadline:", "if False:"),
+    ),
+    Guard(
+        "a queued body does not begin beyond the deadline", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
+        engine=worker("_begin_queued", "if self.now() >= deadline:", "if False:"),
+    ),
+    Guard(
+        "the deadline counts from before the claim was sent", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
+        engine=worker("_claim", "            self._lose_older(claim.id)\n",
+                      "            self._lose_older(claim.id)\n            deadline = self._deadline()\n")
+        + worker("_claim", "loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}",
+                 "loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}; deadline = self._deadline()"),
+    ),
+    Guard(
+        "the inputs of a body are committed before it begins", law("inputs_of_a_body_are_committed_before_it_begins"),
+        engine=worker("_turn", "        return commit\n",
+                      "        held.owned = dict(step.owned)\n        self._begin_owned(held)\n        return commit\n"),
+    ),
+    Guard(
+        "a claim without an answer is given back", law("claim_without_an_answer_is_given_back_at_once"),
+        engine=worker("_reconcile", "if known.get(id) != fence and id not in ending", "if False"),
+    ),
+    Guard(
+        "what is held here is compared with the database after no answer", law("claim_without_an_answer_is_given_back_at_once"),
+        engine=worker("step", "if self.unsure:", "if False:"),
+    ),
+    Guard(
+        "what was lost without notice is dropped", law("claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer"),
+        engine=worker("_reconcile", "if mine.get(id) != fence:", "if False:"),
+    ),
+    Guard(
+        "what is claimed again was lost before: bodies", law("claiming_again_what_was_lost_stops_the_old_body"),
+        engine=worker("_claim", "            self._lose_older(claim.id)\n", ""),
+    ),
+    Guard(
+        "who loads finds a newer fence and lets go", law("owner_that_finds_a_newer_fence_lets_go"),
+        engine=worker("_took_row", "if row.fence > held.fence:", "if False:"),
+    ),
+    Guard(
+        "the row of a workflow that has ended is dropped", law("row_of_a_workflow_that_has_ended_is_dropped"),
+        engine=worker("_took_row", "or row.status >= TERMINAL", ""),
+    ),
+    Guard(
+        "a task that has ended is not run", law("task_that_has_ended_is_not_run_again"),
+        engine=worker("_begin_queued", "if task.ended:", "if False:"),
+    ),
+    Guard(
+        "what is no longer mine is stopped at the next beat", law("claim_that_was_lost_is_dropped_at_the_next_beat"),
+        engine=worker("_extend", "for id in claims.keys() - kept.keys():", "for id in ():"),
+    ),
+    Guard(
+        "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
+        engine=worker("_extend", "if task.cancel_requested:", "if False:"),
+    ),
+    Guard(
+        "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),
+        engine=worker("_extend", "if kept[id] != held.wakes:", "if False:"),
+    ),
+    Guard(
+        "an end that is not committed yet is not given back", law("end_of_a_task_is_kept_while_a_claim_has_no_answer"),
+        engine=worker("_reconcile", " and id not in ending", ""),
+    ),
+    Guard(
+        "a worker that stops gives back what it holds", law("worker_that_stops_gives_everything_back"),
+        engine=worker("stop", "if claims:", "if False:"),
+    ),
+    Guard(
+        "a cancelled task is not run", law("cancelled_task_that_is_queued_is_not_run"),
+        engine=worker("_begin_queued", "if task.cancel_requested:", "if False:"),
+    ),
+    Guard(
+        "after a crash an owned task goes through the queue", law("task_that_kills_its_worker_is_quarantined_and_the_others_go_on"),
+        engine=worker("_take_over", "held.crashes == 0 and ", ""),
+    ),
+    Guard(
+        "a paused workflow takes no turn", law("paused_workflow_takes_no_turn_and_goes_on_when_resumed"),
+        engine=worker("_decide", "if loaded.paused and not loaded.cancel_requested and not held.ended:", "if False:"),
+    ),
+    Guard(
+        "a wake during a step is looked at", law("pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs"),
+        engine=worker("_after", "or answer.wakes != held.wakes ", ""),
+    ),
+    Guard(
+        "look again: the turn was cut short", law("long_computation_is_cut_into_turns_and_ends"),
+        engine=turns("plan", "again = isinstance(turn, Continue) or ", "again = "),
+    ),
+    Guard(
+        "look again: the turn itself ended what it awaits", law("child_workflow_that_does_not_exist_is_a_failure_that_can_be_caught"),
+        engine=turns("plan", "bool(rows.refused) or ", ""),
+    ),
+    Guard(
+        "look again: what is awaited was begun before", law("what_was_started_before_and_has_ended_is_found_when_it_is_awaited"),
+        engine=turns("plan", " or any(n < before.next_child for n in _awaited(turn.snapshot))", ""),
+    ),
+    Guard(
+        "look again: the mailbox was not read", law("signal_that_came_during_a_task_is_found"),
+        engine=turns("plan", "not mail_read and ", "False and "),
+    ),
+    Guard(
+        "only what nothing else can settle is run by the owner", law("task_that_may_lose_a_race_goes_through_the_queue"),
+        engine=turns("own", 'plan["op"] == "task" or (plan["op"] == "all" and', 'plan["op"] == "task" or ('),
+    ),
+)  # fmt: skip
+
+# What the simulation must see by itself. On SQLite the claim in force and the context's fence guard each other.
+SIMULATED = (
+    Guard(
+        "simulation: the turns of an older owner count", (SIMULATION,),
+        engine=lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", "")
+        + lite("advance_context", " AND fence <= :fence", ""),
+    ),
+    Guard(
+        "simulation: what is claimed again was lost before", (SIMULATION,),
+        engine=worker("_claim", "            self._lose_older(claim.id)\n", ""),
+    ),
+    Guard(
+        "simulation: a poisonous turn is tried for ever", (SIMULATION,),
+        engine=lite_code("_rescue_workflow", "if crashes >= crash_limit:", "if False:"),
+    ),
+    Guard(
+        "simulation: a poisonous task is tried for ever", (SIMULATION,),
+        engine=lite_code("_rescue_task", "if row and attempt >= max(row[0], crash_limit):", "if False:"),
+    ),
+)  # fmt: skip
+
+GUARDS = (*FENCES, *WAKES, *RESCUE, *ENDS, *WORKER, *SIMULATED)
+MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]
