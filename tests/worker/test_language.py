@@ -143,7 +143,7 @@ class Checkpointing(CheckpointingRunner):
         did = self.agenda.run_due()
         fired, due = self.store.fire_timers(100)  # the services themselves rest between two looks, and a case counts every moment
         if not (self.worker.step() or did or fired):
-            self.agenda.wait_until(due)
+            assert self.agenda.wait_until(due), "nothing can happen any more"
 
     def end(self, id: str) -> tuple[str, Any, Any]:
         try:
