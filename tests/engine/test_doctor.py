@@ -277,6 +277,34 @@ def test_damage_is_found_by_its_rule(
     assert {finding.rule for finding in found} <= {rule} | others, found
 
 
+WAITS = """
+workflow late { let e = event("paid", { timeout: "1h" }); let x = await all([e, signal("go")]) }
+workflow tidies { try { await event("paid") } finally { await sleep("1d") } }
+"""
+
+
+def test_one_who_waits_for_an_event_or_tidies_up_after_its_time_is_healthy(make_store: MakeStore) -> None:
+    world = World(WAITS.replace("workflow tidies", '@timeout("1h") workflow tidies'), make_store=make_store)
+    for name in ("late", "tidies"):
+        world.start(name, id=name)
+    while world.clock.seconds < 1800:
+        world.round()
+    assert examine(world.inner, 0.0) == []
+    while world.clock.seconds < 4000:
+        world.round()
+    assert world.inner.get(["tidies"])["tidies"].status == "suspended"
+    assert examine(world.inner, 0.0) == []
+
+
+def test_one_whose_event_has_come_and_who_sleeps_is_found(make_store: MakeStore) -> None:
+    world = World(WAITS, make_store=make_store)
+    world.start("tidies", id="tidies")
+    while not world.inner.waits("tidies"):
+        world.round()
+    rows(world.inner, f"UPDATE event_waits SET status = 5, ended_at = {EPOCH_US}")
+    assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("no_lost_wake", "tidies")]
+
+
 def test_two_executions_of_one_key_are_found_where_the_index_is_gone(make_store: MakeStore) -> None:
     world = busy(make_store)
     rows(world.inner, "DROP INDEX executions_key")

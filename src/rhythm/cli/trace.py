@@ -24,9 +24,6 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "failed": ("■", "31;1", "failed "),
     "cancelled": ("■", "33", "cancelled "),
     "stopped": ("■", "33", "cancelled "),
-    "lost": ("!", "31", ""),
-    "unknown": ("!", "31", "the store gave no answer: "),
-    "broken": ("!", "31", ""),
 }
 
 
@@ -46,7 +43,7 @@ class Trace:
 
     def __call__(self, what: str, execution: str, detail: str) -> None:
         seconds = self.seconds() - self.began
-        mark, colour, words = _LOOKS[what]
+        mark, colour, words = _LOOKS.get(what, ("!", "31", f"{what}: "))  # the rest is trouble, and rare
         if what == "wait" and self.waits.get(execution) == detail:
             return
         self.waits[execution] = detail if what == "wait" else ""

@@ -171,7 +171,7 @@ def _asleep(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
     live = one.live
     if live.cancel_requested and not one.snapshot.cancelled:
         yield "no_lost_wake", "it was cancelled, and sleeps"
-    elif live.timed_out:
+    elif live.timed_out and not one.snapshot.cancelled:
         yield "no_lost_wake", "its time is over, and it sleeps"
     elif live.paused and not live.cancel_requested:
         return
