@@ -295,9 +295,7 @@ EVENTS = (
         "publishers and waiters lock the type first",
         server("a_wait_that_is_registered_while_an_event_is_published_finds_it",
                "an_event_that_is_published_while_a_wait_is_registered_ends_it"),
-        postgres=pg("lock_types", "DO UPDATE SET n = event_types.n + excluded.n RETURNING type, n",
-                    "DO NOTHING RETURNING type, n")
-        + pg_code("_numbered", "self.last[event.type]", "self.last.get(event.type, 10)", "exchange"),
+        postgres=pg_code("__init__", 'dict(self.db.batch("lock_types", locks))', '{lock["type"]: 10 for lock in locks}', "exchange"),
     ),
     Guard(
         "a wait ends once", server("an_event_goes_to_the_next_wait_when_the_first_is_cancelled_meanwhile"),
@@ -335,7 +333,7 @@ RESCUE = (
     ),
     Guard(
         "the claims of dead workers are taken", rule("only_expired_claims_and_those_of_dead_workers_are_rescued"),
-        lite("expired", "claimed_by IN (SELECT value FROM json_each(?))", "? = 'x'"),
+        lite("expired", "r.claimed_by IN (SELECT value FROM json_each(?))", "? = 'x'"),
         pg("expired", "r.claimed_by = ANY(%(dead)s::text[])", "r.claimed_by = ANY(%(dead)s::text[]) AND false"),
     ),
     Guard(

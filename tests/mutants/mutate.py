@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 LIMIT_S = 100.0  # for the tests of one mutant
 ENDS = {".sql": r"^-- name: ", ".py": r"^ {0,4}(def |class |@)"}  # what begins the next statement or function
 UNFIT = (
-    "SyntaxError", "NameError", "UnboundLocalError", "TypeError", "KeyError", "AttributeError", "ProgrammingError", "UndefinedColumn",
+    "SyntaxError", "NameError", "UnboundLocalError", "TypeError", "AttributeError", "ProgrammingError", "UndefinedColumn",
     "no such column", "syntax error",
 )  # fmt: skip  # red for the wrong reason: the mutant does not run
 
