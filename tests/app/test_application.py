@@ -391,7 +391,7 @@ def test_worker_that_meets_a_bug_says_so_when_it_is_left(make_app: MakeApp, capl
 
     def break_it() -> None:
         with app.worker() as worker:
-            worker._services.run = lambda: 1 / 0  # type: ignore[assignment, method-assign, return-value]  # a bug, for once
+            worker._services.run = lambda busy: 1 / 0  # type: ignore[assignment, method-assign, return-value]  # a bug, for once
             worker._thread.join()
 
     with pytest.raises(ZeroDivisionError):

@@ -391,6 +391,17 @@ def test_next_page_of_json_is_asked_for_with_its_cursor(rhythm: Command, app: Rh
     assert lines.err == f"there are more: rhythm list --cursor {first.json['cursor']} --limit 2 --output ndjson\n"
 
 
+def test_command_for_the_next_page_repeats_the_database_but_no_password(rhythm: Command, app: Rhythm, url: str) -> None:
+    for _ in range(2):
+        app.start_workflow("order")
+    assert f" --database {shlex.quote(url)} " in rhythm("list --limit 1 --database", url).err
+    if url.startswith("postgresql://"):
+        secret = url.replace("rhythm@", "rhythm:geheim@", 1)
+        said = rhythm("list --limit 1 --database", secret).err
+        assert " --database URL " in said
+        assert "geheim" not in said
+
+
 def test_show_tells_what_an_execution_waits_for_and_until_when(rhythm: Command, app: Rhythm) -> None:
     delayed = rhythm("start order --delay 3h").out.strip()
     assert re.search(r"\nwaits for   its time: .* UTC, in 2h59m\n", rhythm(f"show {delayed}").out)
@@ -431,7 +442,7 @@ def test_show_puts_a_failure_under_its_line_down_to_the_child_that_began_it(rhyt
     task = app.start_workflow("order", {"id": "unpaid"}).id
     until(app, task, ended)
     assert "\nattempt     1 of 1\n" in rhythm(f"show {task}.1").out
-    assert "failed[TaskFailed]: charge: " in rhythm(f"show {task}.1").out
+    assert "failed[TaskFailed]: task `charge` failed: ValueError: no money" in rhythm(f"show {task}.1").out
 
 
 def test_trace_tells_it_in_the_order_of_time_with_children_indented(rhythm: Command, app: Rhythm) -> None:
@@ -447,11 +458,24 @@ def test_trace_tells_it_in_the_order_of_time_with_children_indented(rhythm: Comm
     assert rhythm(f"trace {waits}").out.endswith(f"it is suspended; `rhythm show {waits}` tells what it waits for\n")
 
 
+def test_trace_of_a_retry_begins_with_what_it_kept(rhythm: Command, app: Rhythm) -> None:
+    app.register('workflow twice(inputs) {\n  await task("charge", { order: "A" })\n  return await task("charge", { order: "unpaid" })\n}')
+    old = app.start_workflow("twice").id
+    until(app, old, ended)
+    new = app.retry(old).id
+    until(app, new, ended)
+    lines = [re.sub(r" in \S+$", "", line) for line in rhythm(f"trace {new}").out.splitlines()]
+    assert lines[:3] == ['     kept    ✓ charge = "A/1"', "    0.00s  ▶ twice(null)", f"    0.00s  ▶ goes on where {old} ended"]
+
+
 def test_what_a_terminal_would_obey_is_not_shown(rhythm: Command, app: Rhythm) -> None:
     app.register('workflow evil(inputs) {\n  let x = await signal("a\\u009b2Jb")\n  return x\n}')
     id = app.start_workflow("evil", {"x": "\x9b2J\x1b[2J"}, queue="q").id
     until(app, id, lambda seen: True)
-    for command in (f"show {id}", "list", f"trace {id}"):
+    app.register('workflow loud(inputs) {\n  throw "a\u009b2Jb"\n}')
+    loud = app.start_workflow("loud").id
+    assert until(app, loud, ended).error["message"] == "a\x9b2Jb"
+    for command in (f"show {id}", "list", f"trace {id}", f"show {loud}", f"trace {loud}"):
         assert not [c for c in rhythm(command).out if not c.isprintable() and c != "\n"]
 
 

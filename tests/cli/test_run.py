@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rhythm.cli.trace import Trace
 from tests.cli.conftest import Shell
 
 Result = Callable[..., Any]
@@ -478,3 +480,24 @@ def test_result_is_valid_json_where_standard_output_is_not_utf_8(shell: Shell) -
     ran = shell.rhythm("run", "main.flow", PYTHONIOENCODING="ascii")
     assert (ran.returncode, json.loads(ran.stdout)) == (0, "é𝄞")
     assert "\\xe9" in ran.stderr
+
+
+def test_trace_shows_events_asked_for_and_published_and_tasks_that_ask_to_be_tried_later(shell: Shell) -> None:
+    flow = (
+        'workflow main { let b = branch { return await event("paid") }\nawait task("later")\npublish("paid", { id: 7 })\nreturn await b }'
+    )
+    shell.write("main.flow", flow)
+    ran = shell.rhythm("run", "main.flow", "--app", "tasks.py", "--fast-forward")
+    assert "  … waits for event paid" in ran.stderr
+    assert '✉ publishes paid = {"id": 7}' in ran.stderr
+    assert re.search(r"↻ later\(\): .*; again in ", ran.stderr), ran.stderr
+    assert "■ completed branch of main" in ran.stderr
+
+
+def test_whatever_a_worker_tells_the_trace_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = Trace(sys.stderr, time.monotonic)
+    trace("start", "run.1", "kid")
+    trace("lost", "run.1", "the claim has passed to another worker")
+    trace("failed", "run.1", "broken")
+    shown = [line[11:] for line in capsys.readouterr().err.splitlines()]
+    assert shown == ["  ▶ kid", "  ! lost: the claim has passed to another worker", "  ■ failed kid: broken"]

@@ -113,7 +113,7 @@ def context(id: str) -> str:
 
 
 def turn(id: str, seq: int, status: int) -> str:
-    return f"INSERT INTO history VALUES ('{id}', {seq}, 99, 'w', {status}, {status}, 'turn', 0, {EPOCH_US + 10**9}, NULL)"
+    return f"INSERT INTO history VALUES ('{id}', {seq}, 999999, 'w', {status}, {status}, 'turn', 0, {EPOCH_US + 10**9}, NULL)"
 
 
 def timer(id: str, n: int, fire_at: str = "1", fired_at: str = "NULL", cancelled_at: str = "NULL") -> str:
@@ -150,8 +150,8 @@ OWNED = '[1, "value", null, {}]'
 
 # rule, the execution that is named, how it is damaged, and which other rules may see it too
 DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str]]] = [
-    ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 99")), {"fences_drawn"}),
-    ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 99")), {"fences_drawn"}),
+    ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 999999")), {"fences_drawn"}),
+    ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 999999")), {"fences_drawn"}),
     ("ended_clean", "old", (executions("old", "result = NULL"),), set()),
     ("ended_clean", "bad", (executions("bad", "result = '1'"),), set()),
     ("ended_clean", "bad.2", (executions("bad.2", "error = NULL"),), set()),
@@ -275,6 +275,34 @@ def test_damage_is_found_by_its_rule(
     found = examine(world.inner, 0.0)
     assert (rule, subject) in {(finding.rule, finding.subject) for finding in found}, found
     assert {finding.rule for finding in found} <= {rule} | others, found
+
+
+WAITS = """
+workflow late { let e = event("paid", { timeout: "1h" }); let x = await all([e, signal("go")]) }
+workflow tidies { try { await event("paid") } finally { await sleep("1d") } }
+"""
+
+
+def test_one_who_waits_for_an_event_or_tidies_up_after_its_time_is_healthy(make_store: MakeStore) -> None:
+    world = World(WAITS.replace("workflow tidies", '@timeout("1h") workflow tidies'), make_store=make_store)
+    for name in ("late", "tidies"):
+        world.start(name, id=name)
+    while world.clock.seconds < 1800:
+        world.round()
+    assert examine(world.inner, 0.0) == []
+    while world.clock.seconds < 4000:
+        world.round()
+    assert world.inner.get(["tidies"])["tidies"].status == "suspended"
+    assert examine(world.inner, 0.0) == []
+
+
+def test_one_whose_event_has_come_and_who_sleeps_is_found(make_store: MakeStore) -> None:
+    world = World(WAITS, make_store=make_store)
+    world.start("tidies", id="tidies")
+    while not world.inner.waits("tidies"):
+        world.round()
+    rows(world.inner, f"UPDATE event_waits SET status = 5, ended_at = {EPOCH_US}")
+    assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("no_lost_wake", "tidies")]
 
 
 def test_two_executions_of_one_key_are_found_where_the_index_is_gone(make_store: MakeStore) -> None:

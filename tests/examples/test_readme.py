@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^\$ rhythm (.*)\n((?:.*\n)*?)```", README, re.MULTILINE)
+SESSION = README.split("## Stop it anywhere")[1].split("\n## ")[0]
+REST = README.replace(SESSION, "")
+COMMANDS = re.findall(r"^\$ rhythm (.*)\n((?:.*\n)*?)```", REST, re.MULTILINE)
 
 
 def rhythm(command: str) -> subprocess.CompletedProcess[str]:
@@ -21,7 +25,7 @@ def rhythm(command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(("language", "name"), [("python", "tasks.py"), ("js", "order.flow")])
+@pytest.mark.parametrize(("language", "name"), [("python", "tasks.py"), ("js", "order.flow"), ("py", "durable.py")])
 def test_file_that_is_shown_is_the_example_that_is_linked(language: str, name: str) -> None:
     (shown,) = re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
     assert shown == (ROOT / "examples" / "readme" / name).read_text(encoding="utf-8")
@@ -38,9 +42,33 @@ def test_the_commands_are_the_run_and_the_mistake() -> None:
     assert [command.split()[0] for command, _ in COMMANDS] == ["run", "check"]
 
 
+def test_killed_program_goes_on_as_the_session_shows(tmp_path: Path) -> None:
+    """The session, but for the `kill`, which waits until there is something to see."""
+    shutil.copytree(ROOT / "examples" / "readme", tmp_path, dirs_exist_ok=True)
+    shell = {**os.environ, "RHYTHM_DATABASE_URL": "sqlite:///orders.db", "COLUMNS": "100"}
+    program = [sys.executable, "durable.py"]
+    where = {"cwd": tmp_path, "env": shell, "text": True, "encoding": "utf-8", "timeout": 120}
+
+    def rhythm(*command: str) -> str:
+        ran = subprocess.run([sys.executable, "-m", "rhythm", *command], capture_output=True, **where)
+        return ran.stderr + ran.stdout
+
+    first = subprocess.Popen(program, cwd=tmp_path, env=shell)
+    try:
+        while "signal approve" not in (listed := rhythm("list")):
+            assert first.poll() is None, listed
+    finally:
+        first.kill()
+        first.wait()
+    assert re.sub(r"\d+s", "2s", listed).replace("running  ", "suspended") in SESSION
+    assert rhythm("signal", "A17", "approve", '{"ok": false}') in SESSION
+    assert subprocess.run(program, capture_output=True, **where).stdout in SESSION
+    assert rhythm("trace", "A17").count("✓ charge") == 1
+
+
 def test_every_command_of_the_table_exists() -> None:
-    commands = re.findall(r"^\| `rhythm (\w+) ", README, re.MULTILINE)
-    assert len(commands) >= 6
+    commands = re.findall(r"^\| `rhythm (\w+)", README, re.MULTILINE)
+    assert len(commands) >= 11
     for command in commands:
         assert rhythm(f"{command} --help").returncode == 0
 

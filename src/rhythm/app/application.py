@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 from rhythm.app.background import BackgroundWorker
 from rhythm.app.flows import compile_flows, read_flows
 from rhythm.app.handle import Handle
-from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, turn, view, workflow_view
+from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, line_of, turn, view, workflow_view
 from rhythm.app.waiting import Changes, Patience
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
@@ -279,16 +279,12 @@ class Rhythm:
         steps, waiting = list[TraceStep](), [self._execution(id)]
         for row in waiting:
             steps += life(row)
-            steps += [turn(row, step, self.line_of(row, step.statement)) for step in self.store.history(row.id) if not _ends(row, step.at)]
+            program = self.program(row.name, row.version) if row.type == WORKFLOW else None
+            turns = [step for step in self.store.history(row.id) if not _ends(row, step.at)]
+            steps += [turn(row, step, line_of(program, step.statement)) for step in turns]
             if row.type == WORKFLOW and len(waiting) < TRACED:
                 waiting += self.store.children(row.id)
         return in_order(steps)
-
-    def line_of(self, row: Execution, statement: int) -> int | None:
-        """The line of the workflow's source in which a statement stands."""
-        program = self.program(row.name, row.version) if row.type == WORKFLOW else None
-        known = program is not None and 0 <= statement < len(program.code)
-        return program.position(getattr(program.code[statement], "at", 0))[0] if program and known else None
 
     def _execution(self, id: str) -> Execution:
         found = self.store.get([id]).get(id) if isinstance(id, str) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
+from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import TASK, Definition, Execution, Transition
 
@@ -133,6 +134,12 @@ def turn(row: Execution, transition: Transition, line: int | None) -> TraceStep:
     return TraceStep(
         moment(transition.at), row.id, transition.cause, row.name, None if row.type == TASK else line, detail, transition.worker
     )
+
+
+def line_of(program: Program | None, statement: int) -> int | None:
+    """The line of a workflow's source in which a statement stands."""
+    known = program is not None and 0 <= statement < len(program.code)
+    return program.position(getattr(program.code[statement], "at", 0))[0] if program and known else None
 
 
 def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:

@@ -1,6 +1,7 @@
 """Shows what has happened in an execution and everything below it, in the order of time, as `rhythm run` does while it runs.
 
 … marks a line at which the workflow had to wait, → a task that starts, ✓ one that is done, ↻ one that is tried again.
+In a retry, what it kept of the execution before comes first.
 
   rhythm trace 06fe1sz2n5qg7v0k4m8c3x9yte
 """
@@ -49,7 +50,8 @@ def _print(app: Rhythm, execution: ExecutionView, steps: list[TraceStep]) -> Non
     width, colour = width_of(sys.stdout), coloured(sys.stdout)
     room = (width or 10_000) + (9 if colour else 0)  # what the colour of the mark takes fills no column
     for step in steps:
-        if told := _told(app, step, rows.get(step.execution_id)):
+        kept = step.at < execution.created_at  # by a retry: how it ended is enough
+        if (told := _told(app, step, rows.get(step.execution_id))) and not (kept and step.what == "started"):
             seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
             print(cut(show_line(seconds, told[0], depth, told[1], colour), room))
     if not execution.ended:
@@ -75,6 +77,8 @@ def _told(app: Rhythm, step: TraceStep, row: Execution | None) -> tuple[str, str
             return ("failure" if task and step.what == "failed" else step.what), f"{step.what} {name} after {took}{why}"
         case "attempt failed":
             return "retry", f"{name} failed, and is tried again: {printable(step.detail['message'])}"
+        case "retry":
+            return "start", f"goes on where {row.retry_of or 'it'} ended"
         case "turn":
             return "wait", f"line {step.line}: {_line(app, row, step.line)}" if step.line else ""
         case "task" | "promoted" | "queued" | "continue":  # how the work is shared out

@@ -71,10 +71,14 @@ def _detail(execution: ExecutionView) -> str:
 
 
 def _next(args: Arguments, cursor: str) -> str:
-    """The command that shows the next page."""
+    """The command that shows the next page; a password is not repeated."""
+    from rhythm.settings import show_url
+
     given = {name: getattr(args, name) for name in ("workflow", "status", "database")} | {"cursor": cursor}
     if args.limit != "20":
         given["limit"] = args.limit
     if args.output != "table":
         given["output"] = args.output
+    if args.database is not None and show_url(args.database) != args.database:
+        given["database"] = "URL"
     return "rhythm list " + " ".join(f"--{name} {shlex.quote(value)}" for name, value in given.items() if value is not None)

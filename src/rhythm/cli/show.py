@@ -111,8 +111,10 @@ def _waits(app: Rhythm, e: ExecutionView, children: list[Execution], now: dateti
 
 def _line(app: Rhythm, e: ExecutionView) -> str:
     """Where in its source a workflow waits."""
+    from rhythm.app.views import line_of
+
     row = app.store.get([e.id]).get(e.id)
-    line = app.line_of(row, row.statement) if row else None
+    line = line_of(app.program(row.name, row.version), row.statement) if row else None
     return f" (line {line})" if line else ""
 
 

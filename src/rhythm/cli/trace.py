@@ -24,9 +24,6 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "failed": ("■", "31;1", "failed "),
     "cancelled": ("■", "33", "cancelled "),
     "stopped": ("■", "33", "cancelled "),
-    "lost": ("!", "31", ""),
-    "unknown": ("!", "31", "the store gave no answer: "),
-    "broken": ("!", "31", ""),
 }
 
 
@@ -46,7 +43,7 @@ class Trace:
 
     def __call__(self, what: str, execution: str, detail: str) -> None:
         seconds = self.seconds() - self.began
-        mark, colour, words = _LOOKS[what]
+        mark, colour, words = _LOOKS.get(what, ("!", "31", f"{what}: "))  # the rest is trouble, and rare
         if what == "wait" and self.waits.get(execution) == detail:
             return
         self.waits[execution] = detail if what == "wait" else ""
@@ -77,7 +74,11 @@ def _clock(seconds: float) -> str:
 
 
 def show_line(seconds: float, what: str, depth: int, text: str, colour: bool) -> str:
-    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words."""
+    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words.
+
+    What comes before the beginning was kept from an earlier execution.
+    """
     mark, paint, _ = _LOOKS[what]
+    clock = _clock(seconds) if seconds >= 0 else "kept"
     painted = f"\x1b[{paint}m{mark}\x1b[0m" if colour else mark
-    return f"{_clock(seconds):>9}  {'  ' * depth}{painted} {text}"
+    return f"{clock:>9}  {'  ' * depth}{painted} {text}"

@@ -17,6 +17,7 @@ from rhythm.record import Record
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
+    EVENT,
     FAILED,
     SUSPENDED,
     Child,
@@ -39,6 +40,7 @@ from rhythm.vm.values import Fault, weigh
 PAGE = 500  # workflows at once
 NUMBERS = 10_000  # awaited children at once
 NO_PAYLOAD = {COMPLETED: "null", FAILED: '{"code": "", "message": "", "data": null}'}  # a verdict needs none
+NO_EVENT = '{"id": "", "data": null, "at": 0}'
 UNCLAIMED_S = 60  # ready, and nobody came
 TRANSACTION_S = 60
 DEAD_ROWS = 10_000  # fewer do no harm
@@ -169,7 +171,7 @@ def _asleep(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
     live = one.live
     if live.cancel_requested and not one.snapshot.cancelled:
         yield "no_lost_wake", "it was cancelled, and sleeps"
-    elif live.timed_out:
+    elif live.timed_out and not one.snapshot.cancelled:
         yield "no_lost_wake", "its time is over, and it sleeps"
     elif live.paused and not live.cancel_requested:
         return
@@ -209,8 +211,10 @@ def _of_child(child: Child) -> ChildOutcome:
 
 
 def _of_timer(timer: Timer) -> ChildOutcome:
-    status = COMPLETED if timer.fired_at is not None else CANCELLED
-    return ChildOutcome(timer.n, status, "null", timer.fired_at or timer.cancelled_at or 0, None, "")
+    ended_at = timer.fired_at or timer.cancelled_at or 0
+    if timer.status is not None:
+        return ChildOutcome(timer.n, timer.status, NO_EVENT, ended_at, EVENT, "")
+    return ChildOutcome(timer.n, COMPLETED if timer.fired_at is not None else CANCELLED, "null", ended_at, None, "")
 
 
 # health

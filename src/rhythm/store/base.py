@@ -445,6 +445,7 @@ class Timer(Record):
     n: int
     fired_at: int | None
     cancelled_at: int | None
+    status: int | None  # of a wait for an event; None for a timer
 
 
 class Mailed(Record):

@@ -150,18 +150,18 @@ def _keep_running(loop: asyncio.AbstractEventLoop) -> None:
     while True:
         try:
             loop.run_forever()
-            _cancel_all(loop)
+            loop.run_until_complete(_cancel_all())
             return loop.close()
         except (SystemExit, KeyboardInterrupt):
             continue
 
 
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+async def _cancel_all() -> None:
     """Lets those who are left clean up; one that never ends keeps nothing but this thread."""
-    tasks = asyncio.all_tasks(loop)
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _raise(problem: BaseException) -> None:

@@ -248,8 +248,12 @@ LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.ex
 SELECT id, status, finished_at, type, name FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: timers_by_number
-SELECT t.execution_id, t.n, t.fired_at, t.cancelled_at
+-- Timers, and waits for events, which end in more ways.
+SELECT t.execution_id, t.n, t.fired_at, t.cancelled_at, NULL
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
+UNION ALL
+SELECT w.execution_id, w.n, CASE WHEN w.status <> 7 THEN w.ended_at END, CASE WHEN w.status = 7 THEN w.ended_at END, coalesce(w.status, 0)
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
 
 -- name: mailboxes
 SELECT execution_id, id, name, received_at FROM workflow_signals

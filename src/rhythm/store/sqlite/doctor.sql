@@ -248,8 +248,12 @@ LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.ex
 SELECT id, status, finished_at, type, name FROM executions WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: timers_by_number
-SELECT t.execution_id, t.n, t.fired_at, t.cancelled_at
+-- Timers, and waits for events, which end in more ways.
+SELECT t.execution_id, t.n, t.fired_at, t.cancelled_at, NULL
 FROM json_each(:rows) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
+UNION ALL
+SELECT w.execution_id, w.n, CASE WHEN w.status <> 7 THEN w.ended_at END, CASE WHEN w.status = 7 THEN w.ended_at END, coalesce(w.status, 0)
+FROM json_each(:rows) x CROSS JOIN event_waits w ON w.execution_id = json_extract(x.value, '$[0]') AND w.n = json_extract(x.value, '$[1]')
 
 -- name: mailboxes
 SELECT execution_id, id, name, received_at FROM workflow_signals
