@@ -397,3 +397,12 @@ def test_worker_that_meets_a_bug_says_so_when_it_is_left(make_app: MakeApp, capl
     with pytest.raises(ZeroDivisionError):
         break_it()
     assert "the worker has stopped" in caplog.text
+
+
+def test_what_ended_longer_ago_than_the_retention_goes(make_app: MakeApp) -> None:
+    app = make_app(flows=("workflow quick { return 1 }",), retention="1ms")
+    with app.worker():
+        app.start_workflow("quick").result(WAIT)
+    with app.worker():  # the first pass of its services
+        while app.list():
+            pass

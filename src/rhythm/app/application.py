@@ -1,7 +1,8 @@
 """`Rhythm`, the application object: everything that can be asked of executions, on one database.
 
 It validates, and turns calls into rows and rows into views; what happens to executions is decided in the store and the engine.
-This is the edge: here the environment is read, ids are drawn, and the database is chosen.
+This is the edge: here the environment is read, ids are drawn, and the database is chosen. The compiler and the engine are imported
+when they are first needed: `rhythm list` needs neither.
 """
 
 from __future__ import annotations
@@ -14,14 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-from rhythm.app.background import BackgroundWorker
-from rhythm.app.flows import compile_flows, read_flows
 from rhythm.app.handle import Handle
 from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, line_of, turn, view, workflow_view
 from rhythm.app.waiting import Changes, Patience
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.engine.retried import anew, retried
 from rhythm.errors import NotDelivered, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.codec import load_program
@@ -31,15 +29,15 @@ from rhythm.settings import Settings, load_settings
 from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.store.open import open_store
 from rhythm.worker.handlers import Task, Tasks, default_tasks
-from rhythm.worker.services import ServiceSettings
 from rhythm.worker.sizes import Sizes
-from rhythm.worker.worker import WorkerSettings
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from rhythm.app.aio import AsyncRhythm
+    from rhythm.app.background import BackgroundWorker
     from rhythm.settings import Given
+    from rhythm.worker.worker import WorkerSettings
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
@@ -121,6 +119,8 @@ class Rhythm:
 
         `FlowError` shows every problem of every file. New executions start on the version that was registered last.
         """
+        from rhythm.app.flows import compile_flows, read_flows
+
         texts = read_flows(sources)
         definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
         if definitions:
@@ -327,6 +327,8 @@ class Rhythm:
         With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
         A retry of it that is still under way is returned instead of a second one.
         """
+        from rhythm.engine.retried import anew, retried
+
         new_id, row = self._new_id(), self._execution(id)
         version = self._current(row.name, self.store).version if from_start and row.type == WORKFLOW else row.version
         plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
@@ -359,15 +361,22 @@ class Rhythm:
 
     def worker(self, *, queues: Iterable[str] | None = None, concurrency: int | None = None) -> BackgroundWorker:
         """A worker in a thread of this process: `with app.worker(): …`, or `start` and `stop` it."""
+        from rhythm.app.background import BackgroundWorker
+        from rhythm.worker.services import ServiceSettings
+
         settings = self._worker_settings()
         settings = settings.replace(queues=tuple(queues) if queues else settings.queues, concurrency=concurrency or settings.concurrency)
-        services = ServiceSettings(crash_limit=settings.crash_limit, sweep_every_s=self.settings.resume_worker_interval_s)
+        services = ServiceSettings(
+            crash_limit=settings.crash_limit, sweep_every_s=self.settings.resume_worker_interval_s, retention_s=self.settings.retention_s
+        )
         own = self._opened and ":memory:" not in self.settings.database_url  # a connection of its own, where that is possible
         store = open_store(self.settings.database_url) if own else self.store
         poll_s = self.settings.worker_poll_interval_s
         return BackgroundWorker(store, own, self.program, self.tasks, settings, services, poll_s, self.changes.tell, self._workers)
 
     def _worker_settings(self) -> WorkerSettings:
+        from rhythm.worker.worker import WorkerSettings
+
         s = self.settings
         margin_s = min(WorkerSettings.margin_s, s.claim_ttl_s / 5)
         return WorkerSettings(

@@ -80,6 +80,7 @@ class BackgroundWorker:
         try:
             self._rounds()
             self._worker.stop()
+            self._services.close()
         except StoreError as problem:
             log.warning("the worker could not give its claims back, they expire: %s", problem)
         except BaseException as problem:
