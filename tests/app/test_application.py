@@ -371,11 +371,11 @@ def test_worker_outlives_a_database_that_does_not_answer_for_a_while(tmp_path: P
     app: Any = Rhythm(f"sqlite:///{tmp_path / 'a.db'}", (), tasks={}, environment={}, worker_poll_interval="1ms")
     app.register("workflow quick(inputs) {\n  return inputs\n}")
     other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
-    with app, app.worker() as worker:
+    with app:
+        handle, worker = app.start_workflow("quick", 1), app.worker()
         set_patience(app.store, worker._store, milliseconds=1)
-        handle = app.start_workflow("quick", 1)
-        handle.result(WAIT)
         other.execute("BEGIN IMMEDIATE")
+        worker.start()
         with pytest.raises(rhythm.StoreError, match="did not answer: database is locked"):
             app.start_workflow("quick", 2)
         while "database is locked" not in caplog.text:
@@ -383,7 +383,8 @@ def test_worker_outlives_a_database_that_does_not_answer_for_a_while(tmp_path: P
         other.execute("ROLLBACK")
         other.close()
         set_patience(app.store, worker._store, milliseconds=30_000)
-        assert app.start_workflow("quick", 3).result(WAIT) == 3
+        assert (handle.result(WAIT), app.start_workflow("quick", 3).result(WAIT)) == (1, 3)
+        worker.stop()
 
 
 def test_worker_that_meets_a_bug_says_so_when_it_is_left(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:

@@ -107,11 +107,17 @@ ENDING = {  # these end with this code
 }
 
 CHILD = """
-    import json, resource, sys, time
+    import json, os, resource, sys, time
     from rhythm.lang.flow.compile import compile_flow
     from rhythm.vm.interpreter import Continue, advance
     from rhythm.vm.machine import Inputs
     from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
+
+    def memory_mb():
+        # Linux counts what a process was before `exec` into ru_maxrss: the test runner may have been larger than we ever are.
+        if os.path.exists("/proc/self/status"):
+            return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) / 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
     def run(text, turns):
         [program] = compile_flow(text).programs_or_raise()
@@ -124,9 +130,7 @@ CHILD = """
                 break
             snapshot = decode_snapshot(encode_snapshot(turn.snapshot))
         code = turn.error["code"] if hasattr(turn, "error") else type(turn).__name__
-        scale = 1024 * 1024 if sys.platform == "darwin" else 1024
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
-        return {"code": code, "worst_s": worst, "commands": commands, "memory_mb": memory}
+        return {"code": code, "worst_s": worst, "commands": commands, "memory_mb": memory_mb()}
 
     texts, turns = json.load(sys.stdin)
     print(json.dumps([run(text, turns) for text in texts]))
