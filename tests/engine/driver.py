@@ -10,6 +10,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from rhythm.engine.doctor import examine
@@ -115,6 +116,16 @@ class FaultyStore:
         return call
 
 
+@cache
+def definitions(text: str) -> list[Definition]:
+    """Compiled once: a test of interruptions makes hundreds of worlds of one text."""
+    programs = compile_flow(text, "main.flow").programs_or_raise()
+    return [Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs]
+
+
+loaded = cache(load_program)
+
+
 class World:
     """A database, a set of tasks, and one worker at a time."""
 
@@ -125,9 +136,7 @@ class World:
         self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(**settings)
         self.ran: Counter[str] = Counter()  # bodies, by name and input
         self.tasks = {task.name: task for task in self._tasks()}
-        self.programs: dict[tuple[str, str], Program] = {}
-        programs = compile_flow(text, "main.flow").programs_or_raise()
-        self.inner.register([Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs])
+        self.inner.register(definitions(text))
         self.signals: list[tuple[float, NewSignal]] = []
         self.given: list[Any] = []  # the inputs of all bodies, also of those whose worker died
         self.generation = 0
@@ -159,10 +168,7 @@ class World:
         definition = self.inner.definition(name, version)
         if definition is None:
             return None
-        key = name, definition.version
-        if key not in self.programs:
-            self.programs[key] = load_program(definition.program)
-        return self.programs[key]
+        return loaded(definition.program)
 
     def start(self, name: str = "main", inputs: Any = None, id: str = "run") -> None:
         program = self.program(name, None)
