@@ -3,6 +3,7 @@
     RhythmError
     ├── FlowError          a workflow's author: the file does not compile; carries its diagnostics
     ├── InvalidProgram     an operator: a stored program or snapshot that this version cannot run
+    │   └── NewerFormat    the same, because a newer Rhythm wrote it: upgrade the worker
     ├── TaskFailed         raised by a task: give up now; `catch (e)` sees this code, message and data
     ├── RetryLater         raised by a task: try again after this long, without counting as a failure
     ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
@@ -46,6 +47,10 @@ class FlowError(RhythmError):
 
 class InvalidProgram(RhythmError):
     """A stored program or snapshot is damaged, or was written by a newer version of Rhythm."""
+
+
+class NewerFormat(InvalidProgram):
+    """A stored program or snapshot was written by a newer Rhythm: a worker of that version can go on with it."""
 
 
 class InvalidPayload(RhythmError):

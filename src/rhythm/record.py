@@ -25,12 +25,14 @@ class Record:
         cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self.__dict__
-        fields.update(zip(self._fields, values, strict=False))
+        fields, names = self.__dict__, self._fields
+        fields.update(zip(names, values, strict=False))
+        if not named and len(values) == len(names):
+            return
         fields.update(named)
         given = len(values) + len(named)  # fewer fields than that: too many values, or one of them twice
-        if given != len(fields) or not named.keys() <= self._known or (given < len(self._fields) and not fields.keys() >= self._required):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(self._fields)}")
+        if given != len(fields) or not named.keys() <= self._known or (given < len(names) and not fields.keys() >= self._required):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is a value and cannot be changed; use replace()")

@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from rhythm.errors import StoreError
+from rhythm.errors import NewerFormat, StoreError
+from rhythm.ir.program import Program
 from rhythm.store.base import TASK, Execution
+from rhythm.vm.machine import Inputs
+from rhythm.vm.snapshot import Snapshot
+from rhythm.worker import worker
 from rhythm.worker.handlers import Task
 from tests.engine.driver import Crashed, World
 from tests.support.stores import MakeStore, ready_rows, rows
@@ -422,3 +426,42 @@ def test_what_a_turn_cancels_and_the_same_worker_runs_stops_at_once(make_store: 
     world.start()
     assert (world.run().result, world.ran["value('s')"]) == ("1", 0)
     assert world.clock.seconds < 1
+
+
+# what a worker cannot understand
+
+
+def test_workflow_of_a_newer_rhythm_is_left_to_newer_workers(make_world: MakeWorld) -> None:
+    world = make_world("await sleep(5)\nreturn 1")
+    world.start()
+    rounds(world, 1)
+    understands = world.worker.programs
+    complaints: list[str] = []
+
+    def refuse(name: str, version: str | None) -> Any:
+        raise NewerFormat("program 'main' has IR version 99")
+
+    world.worker.programs, world.worker.complain = refuse, lambda what, id, detail: complaints.append(what)
+    rounds(world, 20)
+    assert (world.inner.get(["run"])["run"].status, set(complaints)) == ("suspended", {"newer"})
+    assert len(complaints) < 6, "it is not looked at again and again"
+    world.worker.programs = understands
+    assert result_of(world.run()) == 1
+
+
+def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world('return await task("value", { x: ctx.id })')
+    advance = worker.advance
+
+    def broken(program: Program, snapshot: Snapshot, inputs: Inputs) -> Any:
+        if inputs.ctx["id"] == "bad":
+            raise ZeroDivisionError("a bug\0")
+        return advance(program, snapshot, inputs)
+
+    monkeypatch.setattr(worker, "advance", broken)
+    for id in ("a", "bad", "b"):
+        world.start(id=id)
+    assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
+    error = json.loads(world.inner.get(["bad"])["bad"].error or "")
+    assert error["code"] == "InternalError"
+    assert error["message"].startswith("Rhythm itself failed in a turn of this workflow: ZeroDivisionError: a bug")

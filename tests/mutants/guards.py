@@ -94,7 +94,7 @@ FENCES = (
     ),
     Guard(
         "release: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
-        lite("release", " AND fence = ?", " AND ? > 0"), pg("release", " AND r.fence = x.fence", ""),
+        lite("release", " AND fence = :fence", ""), pg("release", " AND r.fence = x.fence", ""),
     ),
     Guard(
         "drop: only under my fence", rule("dropping_needs_the_fence"),

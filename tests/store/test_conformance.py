@@ -939,3 +939,16 @@ def test_pause_keeps_its_reason_and_who_said_so_until_the_resume(store: Store) -
     assert store.find(None, None, None, 1) == [paused]
     assert store.pause("w", False)
     assert (store.get(["w"])["w"].paused_at, store.get(["w"])["w"].paused_reason) == (None, "")
+
+
+def test_a_claim_that_is_given_back_for_a_while_is_taken_again_after_it(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    store.release({"w": claim.fence}, 5.0)
+    assert claims(store) == {}
+    assert store.extend({"w": claim.fence}, TTL) == {}
+    clock.forward(4.9)
+    store.fire_timers(9)
+    assert claims(store) == {}
+    clock.forward(0.1)
+    store.fire_timers(9)
+    assert list(claims(store)) == ["w"]

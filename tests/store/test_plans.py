@@ -55,7 +55,7 @@ TEXTS = ["", "", ""]
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10), "ready_free ready_pkey"),
     ("extend", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
-    ("release", dict(id=IDS, fence=ONES), "ready_pkey"),
+    ("release", dict(id=IDS, fence=ONES, delay_us=1), "ready_pkey"),
     ("park", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
     ("drop", dict(id=IDS, fence=ONES), "ready_pkey"),
     ("lock", dict(ids=IDS), "ready_pkey"),

@@ -115,5 +115,9 @@ class BackgroundWorker:
 
 def _tell(what: str, id: str, detail: str) -> None:
     log.log(
-        logging.WARNING if what in ("unknown", "broken", "lost", "bug", "service failed") else logging.DEBUG, "%s %s %s", what, id, detail
+        logging.WARNING if what in ("unknown", "broken", "newer", "lost", "bug", "service failed") else logging.DEBUG,
+        "%s %s %s",
+        what,
+        id,
+        detail,
     )

@@ -12,7 +12,7 @@ from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from rhythm.errors import InvalidProgram
+from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.ir import instructions
 from rhythm.ir.instructions import IR_VERSION, Const
 from rhythm.ir.program import Program
@@ -59,7 +59,7 @@ def _check_version(data: Any) -> None:
     if type(data["ir"]) is not int or data["ir"] < 1:
         raise InvalidProgram(f"not a stored program: `ir` is {data['ir']!r:.60}")
     if data["ir"] > IR_VERSION:
-        raise InvalidProgram(
+        raise NewerFormat(
             f"program {data.get('name')!r:.80} has IR version {data['ir']}, this Rhythm knows up to {IR_VERSION}: upgrade the worker"
         )
 

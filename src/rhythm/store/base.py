@@ -548,8 +548,8 @@ class Store(ABC):
         """Prolongs claims (id -> fence); the `wakes` of those that are still held."""
 
     @abstractmethod
-    def release(self, claims: Mapping[str, int]) -> None:
-        """Gives claims back. A task gets its attempt back; it was not begun."""
+    def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
+        """Gives claims back, to be taken again at once or after a while. A task gets its attempt back; it was not begun."""
 
     @abstractmethod
     def held_by(self, worker: str) -> dict[str, int]:

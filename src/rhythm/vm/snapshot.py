@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from rhythm.errors import InvalidProgram
+from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.record import Record
 
 SNAPSHOT_VERSION = 1
@@ -64,7 +64,7 @@ def decode_snapshot(data: bytes | str) -> Snapshot:
         fields = orjson.loads(data)
         version = fields.pop("v")
         if version > SNAPSHOT_VERSION:
-            raise InvalidProgram(f"the snapshot has format {version}, this Rhythm knows up to {SNAPSHOT_VERSION}: upgrade the worker")
+            raise NewerFormat(f"the snapshot has format {version}, this Rhythm knows up to {SNAPSHOT_VERSION}: upgrade the worker")
         return _checked(Snapshot(**fields), version)
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as problem:
         raise InvalidProgram(f"not a snapshot: {type(problem).__name__}: {problem}") from problem

@@ -50,14 +50,14 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     except TaskFailed as failure:
         return Ended(error=_own_error(failure))
     except RetryLater as later:
-        return Ended(error=task_error(task.name, told(later)), retry=True, delay_s=later.delay_s)
+        return Ended(error=task_error(task.name, text_of(later)), retry=True, delay_s=later.delay_s)
     except BaseException as problem:  # a handler may raise anything, SystemExit too: it is that task's failure, never ours
         again = not isinstance(problem, task.give_up_on)
-        return Ended(error=task_error(task.name, told(problem), type(problem).__name__), retry=again, frames=_frames(problem))
+        return Ended(error=task_error(task.name, text_of(problem), type(problem).__name__), retry=again, frames=_frames(problem))
     try:
         return Ended(dump(value, "result"))
     except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken
-        return Ended(error=task_error(task.name, told(problem), "InvalidResult"))
+        return Ended(error=task_error(task.name, text_of(problem), "InvalidResult"))
 
 
 def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
@@ -68,17 +68,17 @@ def task_error(name: str, message: str, type: str | None = None) -> dict[str, An
 
 def _own_error(failure: TaskFailed) -> dict[str, Any]:
     """The error that a task made itself; what of it cannot be stored is left out, and the message says so."""
-    code, data, message = failure.code, failure.data, told(failure.message)
+    code, data, message = failure.code, failure.data, text_of(failure.message)
     if not isinstance(code, str) or not code:
-        code, message = "TaskFailed", f"{message} (its code is not a text: {told(repr(code)):.80})"
+        code, message = "TaskFailed", f"{message} (its code is not a text: {text_of(repr(code)):.80})"
     try:
         data = load(dump(data, "data"))
     except BaseException as problem:
-        data, message = None, f"{message} (its data cannot be stored: {told(problem)})"
-    return {"code": told(code), "message": message, "data": data}
+        data, message = None, f"{message} (its data cannot be stored: {text_of(problem)})"
+    return {"code": text_of(code), "message": message, "data": data}
 
 
-def told(message: object) -> str:
+def text_of(message: object) -> str:
     """Whatever a task says, as text that can be stored and read."""
     try:
         text = message if isinstance(message, str) else str(message)
@@ -101,7 +101,7 @@ def _frames(problem: BaseException) -> tuple[str, ...]:
         stack = traceback.extract_tb(cause.__traceback__)
         own = [frame for frame in stack if not frame.filename.startswith(_NOT_THE_USERS)]
         shown += [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}: {frame.line}" for frame in own or stack[-1:]]
-        shown += [f"{type(cause).__name__}: {told(cause)}"] if cause is not problem else []
+        shown += [f"{type(cause).__name__}: {text_of(cause)}"] if cause is not problem else []
     return tuple(shown)
 
 

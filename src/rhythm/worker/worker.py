@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
-from rhythm.errors import InvalidProgram, StoreError
+from rhythm.errors import InvalidProgram, NewerFormat, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -42,7 +43,7 @@ from rhythm.vm.machine import Inputs, Outcome
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker import told
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
-from rhythm.worker.ended import Ended, task_error
+from rhythm.worker.ended import Ended, task_error, text_of
 from rhythm.worker.handlers import Task
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
@@ -66,6 +67,7 @@ class WorkerSettings(Record):
     patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
+    newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
 
 
 class Held:
@@ -250,9 +252,14 @@ class Worker:
             self._lost(held.id)
             return False
         held.loaded, held.loaded_at = row, began
-        held.program = self.programs(row.name, row.version)
         try:
+            held.program = self.programs(row.name, row.version)
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+        except NewerFormat as problem:
+            self.complain("newer", held.id, f"{problem}; it is left to those")
+            self._forget(held.id)
+            self.store.release({held.id: held.fence}, self.settings.newer_retry_s)
+            return False
         except InvalidProgram as problem:
             held.program = None
             self.complain("broken", held.id, str(problem))
@@ -270,7 +277,7 @@ class Worker:
         parks: list[Held] = []
         for held in list(self.held.values()):
             if not held.stale:
-                turn = self._decide(held)
+                turn = self._decided(held)
                 if turn is not None:
                     turns[held.id] = turn
                     self.sizes.turn(held.loaded.name if held.loaded else "", turn)
@@ -336,6 +343,17 @@ class Worker:
     @staticmethod
     def _promoted(turn: TurnCommit, mine: Mapping[str, int]) -> dict[int, int]:
         return {n: fence for n in turn.promoted if (fence := mine.get(child_id(turn.id, n))) is not None}
+
+    def _decided(self, held: Held) -> TurnCommit | None:
+        """A bug that one workflow meets is not to stop the others: it fails, and can be retried when we know better."""
+        try:
+            return self._decide(held)
+        except StoreError:
+            raise
+        except Exception as problem:
+            self.complain("bug", held.id, "".join(traceback.format_exception(problem)))
+            what = f"Rhythm itself failed in a turn of this workflow: {type(problem).__name__}: {problem}"
+            return self._failure(held, "InternalError", text_of(what))
 
     def _decide(self, held: Held) -> TurnCommit | None:
         """The next commit of a workflow, or nothing: it waits for its own tasks, or for what has not happened."""

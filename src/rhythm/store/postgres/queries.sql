@@ -115,7 +115,9 @@ UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r)
-UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int
+UPDATE ready r SET state = CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
+  due_at = CASE WHEN %(delay_us)s::bigint > 0 THEN now_us() + %(delay_us)s::bigint END,
+  claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int
 FROM locked WHERE r.id = locked.id
 
 -- name: park

@@ -226,8 +226,8 @@ class PostgresStore(base.Store):
         return dict(self.db.batch("extend", _claims(claims), ttl_us=int(ttl_s * US)))
 
     @alone
-    def release(self, claims: Mapping[str, int]) -> None:
-        self.db.batch("release", _claims(claims))
+    def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
+        self.db.batch("release", _claims(claims), delay_us=int(delay_s * US))
 
     @alone
     def held_by(self, worker: str) -> dict[str, int]:

@@ -68,7 +68,9 @@ RETURNING id, kind, queue, fence, wakes, attempt, crashes
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
 
 -- name: release
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1) WHERE id = ? AND fence = ?
+UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CASE WHEN :delay_us > 0 THEN now_us() + :delay_us END,
+  claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)
+WHERE id = :id AND fence = :fence
 
 -- name: held_by
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1

@@ -259,10 +259,10 @@ class SqliteStore(base.Store):
             found = {id: self._one("extend", expires, id, fence) for id, fence in claims.items()}
             return {id: row[0] for id, row in found.items() if row}
 
-    def release(self, claims: Mapping[str, int]) -> None:
+    def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
         with self._transaction():
             for id, fence in claims.items():
-                self._all("release", id, fence)
+                self._all("release", {"id": id, "fence": fence, "delay_us": int(delay_s * US)})
 
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self._all("held_by", worker))
@@ -384,7 +384,7 @@ class SqliteStore(base.Store):
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
         if turn.end == "yield":
-            self._all("release", turn.id, turn.fence)
+            self._all("release", {"id": turn.id, "fence": turn.fence, "delay_us": 0})
             return Committed(turn.id, "parked", 0, promoted)
         if turn.end == "own" or self._count("delete_parked", turn.id, turn.fence, turn.wakes) == 0:
             wakes = self._one("ready_of", turn.id)[1]
