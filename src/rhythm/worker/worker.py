@@ -16,7 +16,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
-from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, needed
+from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, moment, needed
 from rhythm.errors import InvalidProgram, NewerFormat, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -81,7 +81,8 @@ class Held:
         self.loaded_at = 0.0
         self.program: Program | None = None
         self.snapshot = Snapshot()
-        self.inputs: Inputs | None = None
+        self.inputs: Inputs | None = None  # what was loaded and is not decided on yet
+        self.known: Inputs | None = None  # of that, what later turns may know too
         self.outcomes: dict[int, Outcome] = {}  # of what it awaits: as loaded, and of its own tasks since
         self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
         self.running: set[int] = set()  # of these, the ones whose handlers run here
@@ -240,6 +241,7 @@ class Worker:
                 held.inputs = inputs_of(
                     held.loaded, held.snapshot, outcomes.get(held.id, ()), mail.get(held.id, ()), self._seed(), held.loaded.now
                 )
+                held.known = held.inputs.replace(outcomes={}, signals=())
                 held.outcomes, held.stale = dict(held.inputs.outcomes), False
 
     def _took_row(self, held: Held, row: Loaded | None, began: float) -> bool:
@@ -406,7 +408,8 @@ class Worker:
     def _inputs_now(self, held: Held, loaded: Loaded, done: Sequence[Done]) -> Inputs:
         """What the turn may know: what was loaded, and the ends of the tasks that ran here since."""
         now_us = loaded.now + int((self.now() - held.loaded_at) * 1e6)
-        inputs = held.inputs or inputs_of(loaded, held.snapshot, (), (), self._seed(), now_us)
+        assert held.known
+        inputs = held.inputs or held.known.replace(now=moment(now_us), seed=self._seed())
         for d in done:
             status = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(d.status, "failed")
             held.outcomes[d.n] = Outcome(status, load(d.value), now_us / 1e6)
