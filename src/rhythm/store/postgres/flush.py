@@ -46,8 +46,8 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     """Turns that are all steps: one statement, without a lock on any ready row."""
     names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
-    done = [fields(done) | {"id": turn.id} for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options"):
+    done = [fields(done) | dict(id=turn.id, fence=turn.fence, worker=turn.worker) for turn in turns for done in turn.done]
+    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options", "fence", "worker"):
         columns[f"done_{name}"] = [row[name] for row in done]
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]

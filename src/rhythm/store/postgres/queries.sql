@@ -192,7 +192,8 @@ SELECT execution_id, id, name, payload, received_at FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
 -- name: step
--- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it.
+-- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
+-- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.
 WITH won AS (
   UPDATE workflow_execution_context c SET seq = c.seq + 1, fence = x.fence, statement = x.statement, owned = x.owned, awaiting = x.awaiting,
     snapshot = coalesce(x.snapshot, c.snapshot), updated_at = now_us()
@@ -209,13 +210,14 @@ begun AS (
 done AS (
   INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
                           options, attributes, inputs, result, error, created_at, started_at, finished_at)
-  SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, won.fence, won.worker,
+  SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, d.fence, d.worker,
     d.options, '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
     now_us() - d.took_us, now_us() - d.took_us, now_us()
   FROM unnest(%(done_id)s::text[], %(done_n)s::bigint[], %(done_name)s::text[], %(done_queue)s::text[], %(done_inputs)s::text[],
-    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[], %(done_options)s::text[])
-    AS d(id, n, name, queue, inputs, status, value, attempt, took_us, options)
-  JOIN won ON won.id = d.id JOIN executions e ON e.id = d.id),
+    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[], %(done_options)s::text[],
+    %(done_fence)s::bigint[], %(done_worker)s::text[])
+    AS d(id, n, name, queue, inputs, status, value, attempt, took_us, options, fence, worker)
+  JOIN executions e ON e.id = d.id WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
   SELECT won.id, won.seq + 1, won.fence, won.worker, e.status, won.status, won.cause, won.statement, now_us()
