@@ -465,3 +465,34 @@ def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, m
     error = json.loads(world.inner.get(["bad"])["bad"].error or "")
     assert error["code"] == "InternalError"
     assert error["message"].startswith("Rhythm itself failed in a turn of this workflow: ZeroDivisionError: a bug")
+
+
+@pytest.mark.parametrize(
+    "wait", ["await sleep(1)", 'await signal("go", { timeout: 1, default: null })', 'await race([sleep(1), sleep(9)])',
+             'try { await event("paid", { timeout: 1 }) } catch (e) { }'], ids=["sleep", "signal", "race", "event"],
+)  # fmt: skip
+def test_workflow_that_waits_in_a_loop_does_not_grow(make_world: MakeWorld, wait: str) -> None:
+    world = make_world(f"for (i in range(20)) {{ {wait} }}")
+    world.start()
+    largest = 0
+    while world.inner.get(["run"])["run"].finished_at is None:
+        world.round()
+        timers = rows(world.inner, "SELECT count(*) FROM timer_tasks")[0][0] + rows(world.inner, "SELECT count(*) FROM event_waits")[0][0]
+        largest = max(largest, timers)
+    assert 0 < largest <= 4
+
+
+def test_wait_that_was_begun_before_a_group_can_be_awaited_again_by_its_id(make_world: MakeWorld) -> None:
+    flow = """
+    workflow main {
+      let late = signal("never", { timeout: 5, default: "late" })
+      let first = await race({ late, long: sleep(9) })
+      await sleep(1)
+      let again = await late
+      return [first.key, again]
+    }
+    """
+    world = make_world(flow)
+    world.start()
+    assert result_of(world.run()) == ["late", "late"]
+    assert world.clock.seconds < 8

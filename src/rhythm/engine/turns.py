@@ -39,10 +39,11 @@ from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
-from rhythm.vm.plans import Plan, items_of, numbers
+from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
+TIMED = ("sleep", "signal", "event", "approval")  # operations with a timer, or a wait that is a row, behind them
 EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
 
 Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named. May raise UnknownWorkflow
@@ -188,6 +189,7 @@ class Planner:
             awaiting=dump_trusted(turn.snapshot.awaiting),
             status=SUSPENDED,
             cause="continue" if isinstance(turn, Continue) else "turn",
+            settled=_settled(before, turn.snapshot),
         )
         return Step(commit, turn.snapshot, len(data), own, again)
 
@@ -324,6 +326,18 @@ CANCELLED_ERROR = dump_trusted({"code": "Cancelled", "message": "it was cancelle
 
 def _awaited(snapshot: Snapshot) -> Iterator[int]:
     return numbers(snapshot.awaiting) if snapshot.awaiting else iter(())
+
+
+def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
+    """The timers and waits of an await that is over: a workflow that sleeps in a loop is not to grow. What a program may name by its
+    id it can await again, so only those count that the await started itself; a loop over `completed` comes back to its plan."""
+    plan = before.awaiting
+    if plan is None or "taken" in plan or str(plan["n"]) in before.locals.get(STARTED, {}) or (after.awaiting and after.awaiting["n"] == plan["n"]):
+        return ()
+    if "first" in plan and plan["of"]["op"] not in TIMED:
+        return ()
+    leaves = [items_of(plan)[i] for i in fresh(plan)] if "first" in plan or "items" in plan else [plan]
+    return tuple(leaf["n"] for leaf in leaves if leaf["op"] in TIMED and (leaf["op"] != "signal" or leaf.get("timeout")))
 
 
 def dump_options(command: c.StartTask) -> str:

@@ -268,6 +268,7 @@ class TurnCommit(Record):
     signals: tuple[NewSignal, ...] = ()
     events: tuple[NewEvent, ...] = ()
     attributes: str | None = None
+    settled: tuple[int, ...] = ()  # timers and waits for events that nobody will ask about again
     promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
     claim_ttl_s: float = 0.0
 

@@ -38,7 +38,7 @@ class Known(Record):
 
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events)
+    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events, turn.settled)
     return turn.end == "own" and turn.attributes is None and not any(others) and not is_large(turn.snapshot)
 
 
@@ -83,6 +83,7 @@ class Flush:
     def run(self) -> tuple[list[Committed], set[str]]:
         accepted = self._end_tasks()
         won = self._advance()
+        self.db.batch("delete_settled", [dict(id=turn.id, n=n) for turn in won for n in turn.settled])
         self._write_children(won)
         self.exchange.publish([event for turn in won for event in turn.events], self.now)
         promoted = self._promote(won)

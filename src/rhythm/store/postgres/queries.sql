@@ -353,6 +353,12 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
   AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
+-- name: delete_settled
+-- A wait that took an event stays: an execution sees each event once.
+WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
+events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL)
+DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
+
 -- name: delete_waits
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]))
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(completed)s::text[])

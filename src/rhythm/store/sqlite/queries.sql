@@ -183,6 +183,13 @@ UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BET
 UPDATE event_waits SET held = 0, deadline_at = :now + timeout_us
 WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING n
 
+-- name: delete_settled_timer
+DELETE FROM timer_tasks WHERE execution_id = ? AND n = ?
+
+-- name: delete_settled_wait
+-- One that took an event stays: an execution sees each event once.
+DELETE FROM event_waits WHERE execution_id = ? AND n = ? AND event_id IS NULL
+
 -- name: delete_waits
 DELETE FROM event_waits WHERE execution_id = ?
 

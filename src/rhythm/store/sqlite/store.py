@@ -351,6 +351,9 @@ class SqliteStore(base.Store):
         self._keep_blob(turn)
         status, cancelled = row[0], row[1] is not None
         self._write_children(turn, row[6], now)
+        for n in turn.settled:
+            self._all("delete_settled_timer", turn.id, n)
+            self._all("delete_settled_wait", turn.id, n)
         for event in turn.events:
             self._publish(event, now)
         for id in turn.consumed:
