@@ -407,3 +407,11 @@ def test_what_ended_longer_ago_than_the_retention_goes(make_app: MakeApp) -> Non
     with app.worker():  # the first pass of its services
         while app.list():
             pass
+
+
+def test_task_cannot_be_paused(make_app: MakeApp) -> None:
+    app = make_app()
+    task = app.queue_task("later", {})
+    for act in (app.pause, app.resume):
+        with pytest.raises(ValueError, match="is a task: only workflows are paused"):
+            act(task.id)

@@ -290,6 +290,11 @@ class Rhythm:
         found = self.store.get([id]).get(id) if isinstance(id, str) else None
         return found if found is not None else _unknown(id)
 
+    def _workflow(self, id: str) -> str:
+        if self._execution(id).type != WORKFLOW:
+            raise ValueError(f"{id} is a task: only workflows are paused and resumed")
+        return id
+
     # changing
 
     def signal(self, id: str, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
@@ -315,11 +320,11 @@ class Rhythm:
 
     def pause(self, id: str, reason: str = "", by: str = "") -> bool:
         """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
-        return self._told(id, self.store.pause(id, True, reason, by))
+        return self._told(id, self.store.pause(self._workflow(id), True, reason, by))
 
     def resume(self, id: str) -> bool:
         """Lets a paused workflow go on. False: it has ended already."""
-        return self._told(id, self.store.pause(id, False))
+        return self._told(id, self.store.pause(self._workflow(id), False))
 
     def retry(self, id: str, *, from_start: bool = False) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.

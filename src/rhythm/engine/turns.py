@@ -332,7 +332,12 @@ def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
     """The timers and waits of an await that is over: a workflow that sleeps in a loop is not to grow. What a program may name by its
     id it can await again, so only those count that the await started itself; a loop over `completed` comes back to its plan."""
     plan = before.awaiting
-    if plan is None or "taken" in plan or str(plan["n"]) in before.locals.get(STARTED, {}) or (after.awaiting and after.awaiting["n"] == plan["n"]):
+    if (
+        plan is None
+        or "taken" in plan
+        or str(plan["n"]) in before.locals.get(STARTED, {})
+        or (after.awaiting and after.awaiting["n"] == plan["n"])
+    ):
         return ()
     if "first" in plan and plan["of"]["op"] not in TIMED:
         return ()
