@@ -240,7 +240,7 @@ SETTINGS: dict[str, Setting] = {
     "concurrency": Setting("concurrency", 100, _count, "tasks that a worker runs at once"),
     "owner_run": Setting("owner_run", True, _flag, "a worker runs the tasks of its own workflows without the queue"),
     "worker_poll_interval": Setting("worker_poll_interval_s", 1.0, _length_s, "how often an idle worker looks for work", _show_length),
-    "claim_ttl": Setting("claim_ttl_s", 300.0, _length_s, "how long a silent worker keeps its work", _show_length),
+    "claim_ttl": Setting("claim_ttl_s", 30.0, _length_s, "how long a silent worker keeps its work", _show_length),
     "crash_limit": Setting("crash_limit", 3, _count, "how many workers the same step may kill before it fails"),
     "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
     "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),

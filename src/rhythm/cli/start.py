@@ -11,6 +11,7 @@ Exit code 0: started (or, with --wait, completed); 1: failed or cancelled; 2: it
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -164,6 +165,7 @@ def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
         return
     queues = dict.fromkeys((*app.settings.queues, handle.get().queue))
     _log_plainly()
+    _end_like_a_person_would()
     worker = app.worker(queues=queues)
 
     def alive() -> None:
@@ -172,6 +174,17 @@ def _working(app: Rhythm, handle: Handle, works: bool) -> Iterator[Any]:
 
     with worker, _tasks_print_elsewhere():
         yield alive
+
+
+def _end_like_a_person_would() -> None:
+    """SIGTERM is Ctrl-C: the worker gives its work back, and the next one need not wait until the claims expire."""
+    import signal
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
 
 
 def _log_plainly() -> None:

@@ -229,6 +229,8 @@ class _Rows:
 
     def add(self, command: c.Command) -> None:
         match command:
+            case c.StartTask() | c.StartWorkflow() if self._unsupported(command):
+                self._refuse(command, {"code": "Unsupported", "message": self._unsupported(command), "data": None})
             case c.StartTask(n):
                 self.tasks[n] = command
             case c.StartWorkflow():
@@ -259,6 +261,15 @@ class _Rows:
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
 
+    def _unsupported(self, command: c.StartTask | c.StartWorkflow) -> str:
+        """A promise that is not kept is worse than an error. Where nobody else is, in a store of its own, there is nothing to promise."""
+        asked = [f"`{name}`" for name in ("key", "id") if name in command.options and self.planner.only_queue is None]
+        return f"the option {asked[0]} of `{command.name}` is not there yet: leave it out" if asked else ""
+
+    def _refuse(self, command: c.StartTask | c.StartWorkflow, error: dict[str, Any]) -> None:
+        """It has failed before it began; a row tells."""
+        self.refused.append(Done(command.n, command.name, self.loaded.queue, "null", FAILED, dump_trusted(error), 0, 0))
+
     def _workflow(self, command: c.StartWorkflow) -> None:
         message = f"there is no workflow `{command.name}`"
         try:
@@ -266,8 +277,7 @@ class _Rows:
         except UnknownWorkflow as advice:
             program, message = None, str(advice)
         if program is None:
-            error = {"code": "ChildFailed", "message": message, "data": None}
-            self.refused.append(Done(command.n, command.name, self.loaded.queue, "null", FAILED, dump_trusted(error), 0, 0))
+            self._refuse(command, {"code": "ChildFailed", "message": message, "data": None})
         else:
             self._child(command.n, program, dump_trusted(command.inputs), command.options, command.held)
 

@@ -59,8 +59,8 @@ class WorkerSettings(Record):
     one_queue: bool = False  # everything goes to the first of `queues`, whatever a workflow says: nobody else is there
     concurrency: int = 100  # handlers at once
     batch: int = 100  # rows claimed at once
-    claim_ttl_s: float = 300.0
-    margin_s: float = 10.0  # before a claim expires, nothing more is begun under it
+    claim_ttl_s: float = 30.0  # a worker that was killed is missed after this long; the claims of a living one are prolonged
+    margin_s: float = 6.0  # before a claim expires, nothing more is begun under it
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
