@@ -16,7 +16,7 @@ from rhythm.vm.machine import Inputs
 from rhythm.vm.snapshot import Snapshot
 from rhythm.worker import worker
 from rhythm.worker.handlers import Task
-from tests.engine.driver import Crashed, World
+from tests.engine.driver import EPOCH_US, Crashed, World
 from tests.support.stores import MakeStore, ready_rows, rows
 
 MakeWorld = Callable[..., World]
@@ -505,3 +505,40 @@ def test_option_that_is_not_there_yet_fails_instead_of_breaking_its_promise(make
     code, message = result_of(world.run())
     assert (code.removeprefix("ChildFailed"), "is not there yet: leave it out" in message) in (("Unsupported", True), ("", True))
     assert not world.ran
+
+
+# what people can see of a task
+
+
+@BOTH
+def test_failed_attempts_and_times_of_a_task_are_told(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("flaky", { x: 7, fails: 2, took: 3 })', owner_run=owner_run, owner_run_limit_s=100.0)
+    world.start()
+    assert result_of(world.run()) == 7
+    (child,) = world.inner.children("run")
+    told = world.inner.history(child.id)
+    assert [(step.seq, step.cause) for step in told] == [(1, "attempt failed"), (2, "attempt failed")]
+    assert all("not yet" in json.loads(step.error or "")["message"] for step in told)
+    assert child.created_at <= EPOCH_US + 100_000, "it began with its first attempt"
+    assert child.started_at
+    assert child.finished_at
+    assert child.finished_at - child.started_at >= 3_000_000
+
+
+def test_task_that_lasts_began_when_it_began_and_not_when_it_got_its_row(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 20 })')
+    world.start()
+    world.run()
+    (child,) = world.inner.children("run")
+    assert child.started_at
+    assert child.finished_at
+    assert (child.created_at - EPOCH_US, child.finished_at - child.started_at) == (0, 20_000_000)
+
+
+@BOTH
+def test_error_that_a_workflow_catches_has_no_lines_of_python(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('try { await task("fail") } catch (e) { return keys(e) }', owner_run=owner_run)
+    world.start()
+    assert sorted(result_of(world.run())) == ["code", "data", "message"]
+    (child,) = world.inner.children("run")
+    assert json.loads(child.error or "")["frames"][-1].endswith('raise ValueError("broken")')

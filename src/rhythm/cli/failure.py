@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.words import printable
 from rhythm.lang.source import Diagnostic, Source, render
+from rhythm.store.base import TASK
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
@@ -19,8 +21,18 @@ def show_failure(app: Rhythm, execution: ExecutionView) -> str:
     for one in failed:
         if one.error is not None:
             shown.append(_one(app, one, one.error))
+            shown += [f"  {printable(frame)}" for frame in _frames(app, one)]
             failed += _child(app, one.id, one.error) if len(failed) < DEEPEST else []
     return "\n".join(shown)
+
+
+def _frames(app: Rhythm, execution: ExecutionView) -> list[str]:
+    """The lines of Python that led to the error: of a task itself, or of the task whose failure a workflow passed on."""
+    error = execution.error or {}
+    if execution.type == "task":
+        return list(error.get("frames", ()))
+    failed = (json.loads(child.error) for child in reversed(app.store.children(execution.id)) if child.error and child.type == TASK)
+    return next((list(found.get("frames", ())) for found in failed if found["message"] == error["message"]), [])
 
 
 def _one(app: Rhythm, execution: ExecutionView, error: dict[str, Any]) -> str:

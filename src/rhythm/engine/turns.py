@@ -91,10 +91,16 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
         return _event_outcome(row, value, ended_at)
     if row.status == COMPLETED:
         return Outcome("completed", value, ended_at)
+    value = seen(value)
     if row.type == WORKFLOW:
         is_branch = row.name == parent_name and operation != "workflow"  # only a child awaited by its id can be taken for one
         value = _child_error(child_id(parent_id, row.n), f"a branch of `{row.name}`" if is_branch else f"`{row.name}`", value)
     return Outcome("failed", value, ended_at)
+
+
+def seen(error: dict[str, Any]) -> dict[str, Any]:
+    """An error as workflows see it: without the lines of Python that are kept for people."""
+    return {name: value for name, value in error.items() if name != "frames"}
 
 
 def _child_error(id: str, child: str, error: dict[str, Any]) -> dict[str, Any]:
@@ -200,12 +206,13 @@ class Planner:
     def runs_here(self, loaded: Loaded, command: c.StartTask) -> bool:
         return self.runs(command.name, self.queue(loaded, command))
 
-    def task_row(self, loaded: Loaded, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0) -> NewExecution:
-        """The row of a task that goes to the queue."""
+    def task_row(self, loaded: Loaded, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0, took_s: float = 0.0) -> NewExecution:
+        """The row of a task that goes to the queue; `took_s`: how long it has been running before."""
         return NewExecution(
             child_id(loaded.id, command.n), TASK, command.name, self.queue(loaded, command), dump_trusted(command.inputs),
             priority=command.options.get("priority", loaded.priority), parent_id=loaded.id, child_no=command.n, root_id=loaded.root_id,
             max_attempts=self.attempts(command), attempt=attempt, options=dump_options(command), delay_s=delay_s, held=command.held,
+            later_us=-int(took_s * 1e6),
         )  # fmt: skip
 
 

@@ -71,7 +71,9 @@ class NewExecution(Record):
     snapshot: bytes | None = None  # where a branch begins
     held: bool = False  # make the rows, but let nobody run it before a release
     retry_of: str | None = None
-    later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it
+    later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it; less
+    # than 0: a task that had begun before
+    failed: str | None = None  # how the attempt ended after which the row is made
 
 
 class Started(Record):
@@ -292,6 +294,7 @@ class TaskEnd(Record):
     retry_s: float | None = None
     counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
     worker: str = ""
+    took_us: int = 0
 
 
 class StoredExecution(Record):

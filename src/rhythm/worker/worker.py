@@ -16,7 +16,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
-from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, moment, needed
+from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, moment, needed, seen
 from rhythm.errors import InvalidProgram, NewerFormat, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -50,6 +50,7 @@ from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
+FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
 
 class WorkerSettings(Record):
@@ -384,7 +385,7 @@ class Worker:
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         self.sizes.snapshot(loaded.name, held.id, step.size)
         running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        starts = [new.replace(attempt=1) if new.child_no in running else new for new in step.commit.starts]  # what runs has begun
+        starts = [self._begun(new) if new.child_no in running else new for new in step.commit.starts]
         commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
@@ -412,7 +413,8 @@ class Worker:
         inputs = held.inputs or held.known.replace(now=moment(now_us), seed=self._seed())
         for d in done:
             status = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(d.status, "failed")
-            held.outcomes[d.n] = Outcome(status, load(d.value), now_us / 1e6)
+            value = load(d.value)
+            held.outcomes[d.n] = Outcome(status, value if d.status == COMPLETED else seen(value), now_us / 1e6)
         return inputs.replace(outcomes={**inputs.outcomes, **held.outcomes}) if held.outcomes else inputs
 
     def _ended_rows(self, held: Held, loaded: Loaded) -> tuple[tuple[Done, ...], tuple[NewExecution, ...]]:
@@ -423,9 +425,9 @@ class Worker:
             again_s = self._retry_s(command.name, command.options, attempt, ended)
             self._tell_attempt(child_id(loaded.id, command.n), command.name, command.inputs, ended, again_s, took_s)
             if again_s is not None and not loaded.cancel_requested:
-                retries.append(
-                    self.planner.task_row(loaded, command, attempt if ended.delay_s is None else attempt - 1, max(again_s, 1e-6))
-                )
+                counted = attempt if ended.delay_s is None else attempt - 1
+                again = self.planner.task_row(loaded, command, counted, max(again_s, 1e-6), took_s)
+                retries.append(again.replace(failed=_end(ended)[1] if counted else None))
             else:
                 status, value = _end(ended)
                 queue = self.planner.queue(loaded, command)
@@ -468,6 +470,10 @@ class Worker:
             done=tuple(done), starts=tuple(starts), statement=held.snapshot.statement_index, awaiting=dump_trusted(held.snapshot.awaiting),
         )  # fmt: skip
 
+    def _begun(self, new: NewExecution) -> NewExecution:
+        """The row of a task that is running here since a while."""
+        return new.replace(attempt=1, later_us=-int((self.now() - self.bodies.running[new.id].began) * 1e6))
+
     def _promotion(self, held: Held) -> TurnCommit | None:
         """Owned tasks that last get rows of their own, so that people see them and they outlive the claim."""
         loaded, limit = held.loaded, self.now() - self.settings.owner_run_limit_s
@@ -475,7 +481,7 @@ class Worker:
         long = [n for n, id in ids.items() if self.bodies.running[id].began <= limit]
         if not long or loaded is None or held.stale:
             return None
-        starts = tuple(self.planner.task_row(loaded, held.owned[n], 1) for n in long)
+        starts = tuple(self._begun(self.planner.task_row(loaded, held.owned[n])) for n in long)
         left = {n: command for n, command in held.owned.items() if n not in long}
         held.planned = (held.snapshot, left, False)
         return TurnCommit(
@@ -608,7 +614,8 @@ class Worker:
             again_s = self._retry_s(body.task.name, body.options, claim.attempt, ended)
             self._tell_attempt(body.id, body.task.name, body.inputs, ended, again_s, took_s)
             status, value = _end(ended)
-            end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name)
+            took_us = int(took_s * 1e6)
+            end = TaskEnd(body.id, claim.fence, status, value, again_s, counts=ended.delay_s is None, worker=self.name, took_us=took_us)
             self.sizes.end(body.task.name, end)
             self._end_queued(body.id, end)
 
@@ -683,5 +690,8 @@ class Worker:
 
 
 def _end(ended: Ended) -> tuple[int, str]:
-    """Status and value of an attempt that was the last."""
-    return (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))
+    """Status and value of an attempt that was the last. An error keeps where in the user's Python it arose, for people."""
+    if ended.error is None:
+        return COMPLETED, ended.result
+    frames = [text_of(frame)[:FRAME] for frame in ended.frames[-FRAMES:]]
+    return FAILED, dump_trusted({**ended.error, "frames": frames} if frames else ended.error)

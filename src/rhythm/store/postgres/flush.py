@@ -112,7 +112,7 @@ class Flush:
         status, value = end.status, end.value
         if self.known[end.id].cancelled and status != COMPLETED:
             status, value = CANCELLED, CANCELLED_ERROR
-        return End(end.id, status, value, end.fence, end.worker, self.locked[end.id].attempt)
+        return End(end.id, status, value, end.fence, end.worker, self.locked[end.id].attempt, end.took_us)
 
     def _retry(self, ends: Sequence[TaskEnd]) -> None:
         attempts = {end.id: self.locked[end.id].attempt - (not end.counts) for end in ends}
@@ -121,12 +121,9 @@ class Flush:
             [dict(id=end.id, fence=end.fence, delay_us=int((end.retry_s or 0) * US), attempt=attempts[end.id]) for end in ends],
             now=self.now,
         )
-        self.db.batch("note_attempts", [dict(id=end.id, attempt=attempts[end.id], worker=end.worker) for end in ends], now=self.now)
-        told = [
-            dict(id=end.id, seq=attempts[end.id], fence=end.fence, worker=end.worker, from_status=PENDING, to_status=PENDING,
-                 cause="attempt failed", statement=0, error=end.value)
-            for end in ends if end.counts
-        ]  # fmt: skip
+        noted = [dict(id=end.id, attempt=attempts[end.id], worker=end.worker, took_us=end.took_us) for end in ends]
+        self.db.batch("note_attempts", noted, now=self.now)
+        told = [_failed(end.id, attempts[end.id], end.fence, end.worker, end.value) for end in ends if end.counts]
         self.db.batch("insert_history", told, now=self.now)
 
     # turns
@@ -215,6 +212,12 @@ class Flush:
                  error=self._value(turn) if turn.end == "finish" and self._to(turn) in (FAILED, CANCELLED) else None)
             for turn in won
         ]  # fmt: skip
+        told += [
+            _failed(new.id, new.attempt, turn.fence, turn.worker, new.failed)
+            for turn in won
+            for new in turn.starts
+            if new.failed is not None
+        ]
         self.db.batch("insert_history", told, now=self.now)
 
     def _finish(self, turns: Sequence[TurnCommit]) -> None:
@@ -247,6 +250,12 @@ class Flush:
         if left:
             return Committed(turn.id, "parked", 0, promoted)
         return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes[turn.id], promoted)
+
+
+def _failed(id: str, attempt: int, fence: int, worker: str, error: str) -> dict[str, Any]:
+    """An attempt that has failed, in the history of its task."""
+    return dict(id=id, seq=attempt, fence=fence, worker=worker, from_status=PENDING, to_status=PENDING, cause="attempt failed",
+                statement=0, error=error)  # fmt: skip
 
 
 def _parking(turn: TurnCommit) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class End(Record):
     fence: int | None = None
     worker: str | None = None
     attempt: int = 0
+    took_us: int = 0
 
 
 class Range(Record):

@@ -406,6 +406,9 @@ class SqliteStore(base.Store):
         for new in turn.starts:
             if new.child_no not in turn.promoted:
                 self._start(new, now)
+            if new.failed is not None:
+                told = PENDING, PENDING, "attempt failed", 0, now, new.failed
+                self._all("insert_history", new.id, new.attempt, turn.fence, turn.worker, *told)
         for timer in turn.timers:
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
@@ -468,7 +471,9 @@ class SqliteStore(base.Store):
         self._all("delete_waits", id)
         self._finish(id, status, value, now, fence, worker)
 
-    def _finish(self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0) -> bool:
+    def _finish(
+        self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0, took_us: int = 0
+    ) -> bool:
         """The one way to a terminal status; it wakes the parent."""
         result, error = _split(status, value)
         row = self._one(
@@ -482,6 +487,7 @@ class SqliteStore(base.Store):
                 "fence": fence,
                 "worker": worker,
                 "attempt": attempt,
+                "took_us": took_us,
             },
         )
         if row and row[0]:
@@ -497,13 +503,14 @@ class SqliteStore(base.Store):
             self._count(
                 "delay_task", {"id": end.id, "fence": end.fence, "due_at": now + int(end.retry_s * US), "back": 0 if end.counts else 1}
             )
-            self._all("note_attempt", {"id": end.id, "attempt": attempt - (not end.counts), "now": now, "worker": end.worker})
+            noted = {"id": end.id, "attempt": attempt - (not end.counts), "now": now, "worker": end.worker, "took_us": end.took_us}
+            self._all("note_attempt", noted)
             if end.counts:
                 self._all("insert_history", end.id, attempt, end.fence, end.worker, PENDING, PENDING, "attempt failed", 0, now, end.value)
             return True
         self._count("delete_held", end.id, end.fence)
         status, value = (CANCELLED, _cancelled()) if cancelled and end.status != COMPLETED else (end.status, end.value)
-        return self._finish(end.id, status, value, now, end.fence, end.worker, attempt)
+        return self._finish(end.id, status, value, now, end.fence, end.worker, attempt, end.took_us)
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
         raise StoreError("transactional tasks need PostgreSQL: SQLite has one writer, who would wait for the handler")
