@@ -34,6 +34,7 @@ def database(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Database]
     else:
         schemas: Schemas = request.getfixturevalue("schemas")
         url, store = f"{schemas.url}{'&' if '?' in schemas.url else '?'}schema={schemas.name}", schemas.empty_store()
+        schemas.admin.execute("SELECT pg_stat_reset()")  # what other tests have left behind is not this one's advice
     store.register([Definition("main", "1", "flow", "", "{}")])
     store.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
     yield Database(url, store)

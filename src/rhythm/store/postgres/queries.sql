@@ -272,7 +272,7 @@ SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, no
 -- The only statement that sets a terminal status of what had a row before.
 UPDATE executions e SET status = x.status, result = CASE WHEN x.status = 5 THEN x.value END, error = CASE WHEN x.status <> 5 THEN x.value END,
   finished_at = %(now)s, fence = coalesce(x.fence, e.fence), worker = coalesce(x.worker, e.worker),
-  started_at = coalesce(e.started_at, %(now)s - x.took_us), attempt = greatest(e.attempt, x.attempt), held = false
+  started_at = coalesce(e.started_at, greatest(e.created_at, %(now)s - x.took_us)), attempt = greatest(e.attempt, x.attempt), held = false
 FROM unnest(%(id)s::text[], %(status)s::smallint[], %(value)s::text[], %(fence)s::bigint[], %(worker)s::text[], %(attempt)s::int[],
   %(took_us)s::bigint[]) AS x(id, status, value, fence, worker, attempt, took_us)
 WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
@@ -402,7 +402,7 @@ FROM unnest(%(id)s::text[], %(fence)s::bigint[], %(delay_us)s::bigint[], %(attem
 WHERE r.id = x.id AND r.fence = x.fence
 
 -- name: note_attempts
-UPDATE executions e SET attempt = x.attempt, started_at = coalesce(e.started_at, %(now)s - x.took_us), worker = x.worker
+UPDATE executions e SET attempt = x.attempt, started_at = coalesce(e.started_at, greatest(e.created_at, %(now)s - x.took_us)), worker = x.worker
 FROM unnest(%(id)s::text[], %(attempt)s::int[], %(worker)s::text[], %(took_us)s::bigint[]) AS x(id, attempt, worker, took_us)
 WHERE e.id = x.id AND e.status < 5
 

@@ -160,7 +160,7 @@ SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, st
 -- name: finish
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
 UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
-  worker = coalesce(:worker, worker), started_at = coalesce(started_at, :now - :took_us), attempt = max(attempt, :attempt), held = 0
+  worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
 WHERE id = :id AND status < 5 RETURNING parent_id, type
 
 -- name: insert_done
@@ -255,7 +255,7 @@ UPDATE ready SET state = 2, due_at = :due_at, claimed_by = NULL, claim_expires_a
 WHERE id = :id AND fence = :fence
 
 -- name: note_attempt
-UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, :now - :took_us), worker = :worker WHERE id = :id AND status < 5
+UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(created_at, :now - :took_us)), worker = :worker WHERE id = :id AND status < 5
 
 -- name: attempt_of
 SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
