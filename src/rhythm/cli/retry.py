@@ -20,7 +20,7 @@ from rhythm.cli.show import ID
 from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
 
 if TYPE_CHECKING:
-    from rhythm.app import ExecutionView, Handle
+    from rhythm.app import ExecutionView, Handle, Rhythm
 
 OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, DATABASE)
 
@@ -31,7 +31,7 @@ def run(args: Arguments) -> int:
         load_tasks(args)
         old = find(app, args.id)
         new = app.retry(args.id, from_start=args.from_start)
-        print(_told(old, new, args.from_start), file=sys.stderr)
+        print(_told(app, old, new, args.from_start), file=sys.stderr)
     if not args.wait:
         return print_id(new, args.output)
     with new_application(args) as app:  # where a worker can have a connection of its own
@@ -40,7 +40,7 @@ def run(args: Arguments) -> int:
         return follow(app, Handle(app, new.id, new.created), args)
 
 
-def _told(old: ExecutionView, new: Handle, from_start: bool) -> str:
+def _told(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str:
     """What was done, and what follows."""
     from rhythm.cli.words import waits_for
 
@@ -49,5 +49,6 @@ def _told(old: ExecutionView, new: Handle, from_start: bool) -> str:
     if from_start:
         return f"a new execution of {old.name} begins at the beginning: {new.id}"
     where = f"goes on where it {'was cancelled' if old.status == 'cancelled' else 'failed'}"
-    waits = waits_for(new.get().awaiting)
+    kept = {int(child.id.rpartition(".")[2]) for child in app.store.children(new.id) if child.finished_at is not None}
+    waits = waits_for(new.get().awaiting, kept)
     return f"a new execution of {old.name} {where}{f', with {waits}' if waits else ''}: {new.id}"
