@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from typing import Any
 
@@ -10,9 +9,6 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.engine.retried import retried
-from rhythm.store.base import FAILED, Family
-from rhythm.vm.snapshot import Snapshot, encode_snapshot
 from tests.app.conftest import MakeApp
 
 WAIT = "30s"
@@ -216,25 +212,6 @@ def test_signal_that_did_not_come_in_time_gets_that_time_again(make_app: MakeApp
         again = app.retry(id)
         again.signal("go", 7)
         assert again.result(WAIT) == 7
-
-
-@pytest.mark.parametrize("code", ["Timeout", "Crashed", "InternalError", "InvalidProgram"])
-def test_what_ended_a_workflow_from_outside_may_be_over(make_app: MakeApp, bank: Bank, code: str) -> None:
-    """Such an end has no place in the source, or names the execution whose time was over."""
-    app = make_app(bank.step)
-    app.register('workflow main(inputs) { let a = await task("step", { name: "a" })\n return a }')
-    with app.worker():
-        done = app.start_workflow("main")
-        done.result(WAIT)
-    (root, child) = app.store.family(done.id).executions
-    error = {"code": code, "message": "", "data": {"execution": root.id} if code == "Timeout" else None}
-    error |= {"at": [1, 1]} if code == "Timeout" else {}
-    snapshot = encode_snapshot(Snapshot(0, {}, {"op": "task", "n": 1, "name": "step"}, 2))
-    old = root.replace(status=FAILED, error=json.dumps(error), snapshot=snapshot)
-    assert retried(Family((old, child)), "new").executions[1].status == child.status
-    itself = old.replace(error=json.dumps({"code": code, "message": "", "data": None, "at": [1, 1]}))
-    with pytest.raises(rhythm.NotRetryable, match=REPEATED):
-        retried(Family((itself, child)), "new")
 
 
 def test_signal_that_the_last_turn_took_would_be_in_the_mailbox_again(make_app: MakeApp, bank: Bank) -> None:

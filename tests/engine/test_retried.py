@@ -205,6 +205,17 @@ def test_await_that_would_end_as_it_did_is_no_place_to_go_on_from(plan: dict[str
         assert retried(Family((elsewhere, *rows)), "new")
 
 
+@pytest.mark.parametrize("code", ["Timeout", "Crashed", "InternalError", "InvalidProgram"])
+def test_what_ended_a_workflow_from_outside_may_be_over(code: str) -> None:
+    """Such an end has no place in the source, or names the execution whose time was over; what a program throws has and does not."""
+    error: dict[str, Any] = {"code": code, "message": "", "data": None}
+    outside = error | ({"data": {"execution": "old"}, "at": [1, 1]} if code == "Timeout" else {})
+    done = ended(2, COMPLETED, 5)
+    assert retried(Family((waiting(task(2), error=json.dumps(outside)), done)), "new")
+    with pytest.raises(NotRetryable, match="would fail again"):
+        retried(Family((waiting(task(2), error=json.dumps(error | {"at": [1, 1]})), done)), "new")
+
+
 @pytest.mark.parametrize(
     ("plan", "rows"),
     [
