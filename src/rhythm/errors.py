@@ -13,7 +13,7 @@
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
-    ├── NotRetryable       a caller: an execution that has not ended, or cannot go on from where it was
+    ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
     ├── ResultTimeout      a caller who waits for a result: it did not come in time (a `TimeoutError`)
     ├── NotInitialised     a developer: `rhythm.init(…)` comes first
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
@@ -86,7 +86,7 @@ class NotDelivered(RhythmError):
 
 
 class NotRetryable(RhythmError):
-    """The execution has not ended without a result, or there is nothing from which it could go on."""
+    """The execution has not ended without a result, was retried already, or would only fail again. The message says what to do."""
 
 
 class ResultTimeout(RhythmError, TimeoutError):

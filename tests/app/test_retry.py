@@ -140,7 +140,81 @@ def test_caught_failure_and_loser_of_a_race_stay_what_they_were(make_app: MakeAp
     assert bank.calls == ["second"]
 
 
-def test_signal_that_the_last_turn_took_is_in_the_mailbox_again(make_app: MakeApp, bank: Bank) -> None:
+REPEATED = "failed when what it had waited for was done, so going on from there would fail again: retry it from the start"
+
+
+@pytest.mark.parametrize("owner_run", [True, False])
+@pytest.mark.parametrize(
+    "body",
+    [
+        'try { await task("fragile", { name: "pay" }) } catch (e) { await task("step", { name: "refund" }); throw e }',
+        'try { await task("fragile", { name: "pay" }) } finally { await task("step", { name: "unlock" }) }',
+        'let a = await task("step", { name: "a" }); throw { code: "Odd", message: "odd", data: a }',
+        'let a = await task("step", { name: "a" }); return 1 / (len(a) - 1)',
+        'let won = await race([task("step", { name: "fast" }), signal("never")]); throw { code: "Odd", message: won.result }',
+        'for (r in completed([task("step", { name: "a" })])) { throw { code: "Odd", message: r.result } }; return 1',
+        'await sleep("1ms"); throw { code: "Timeout", message: "too late", data: { execution: "me" } }',
+    ],
+)
+def test_what_would_only_fail_again_is_refused_with_advice(make_app: MakeApp, bank: Bank, body: str, owner_run: bool) -> None:
+    app = make_app(bank.step, bank.fragile, owner_run=owner_run)
+    with app.worker():
+        id = failed(app, f"workflow main(inputs) {{ {body} }}".replace("; ", "\n"))
+        bank.broken = False
+        with pytest.raises(rhythm.NotRetryable, match=REPEATED) as refused:
+            app.retry(id)
+        assert f"(`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)" in str(refused.value)
+        assert app.store.retries(id) == []
+        bank.calls.clear()
+        app.register("workflow main(inputs) {\n  return 7\n}")
+        assert app.retry(id, from_start=True).result(WAIT) == 7
+
+
+def test_workflow_that_fails_before_it_waits_for_anything_is_refused_with_advice(make_app: MakeApp, bank: Bank) -> None:
+    app = make_app(bank.step)
+    with app.worker():
+        id = failed(app, 'workflow main(inputs) { throw { code: "Crashed", message: "so it says" } }')
+    with pytest.raises(rhythm.NotRetryable, match="was waiting for nothing when it failed, so going on from there would fail again"):
+        app.retry(id)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('let both = await all([task("step", { name: "a" }), task("fragile", { name: "b" })], { settle: true }); '
+         'if (both[1].status == "failed") { throw "bad" }; return both[1].result', "b!"),
+        ('let won = await race([task("fragile", { name: "b" }), sleep("1h")]); '
+         'if (won.status == "failed") { throw "bad" }; return won.result', "b!"),
+        ('let got = await any([task("fragile", { name: "a" }), task("fragile", { name: "b" })]); return len(got.result)', 2),
+        ('for (r in completed([task("fragile", { name: "b" })])) { if (r.status == "failed") { throw "bad" } }; return "ok"', "ok"),
+        ('return await workflow("inner")', "b!"),
+    ],
+)  # fmt: skip
+def test_failure_of_something_awaited_is_worth_another_try_however_it_was_told(
+    make_app: MakeApp, bank: Bank, body: str, expected: Any
+) -> None:
+    app = make_app(bank.step, bank.fragile)
+    inner = 'workflow inner(inputs) { return await task("fragile", { name: "b" }) }'
+    with app.worker():
+        assert mended(app, bank, failed(app, f"workflow main(inputs) {{ {body} }}\n{inner}".replace("; ", "\n"))) == expected
+
+
+@pytest.mark.parametrize("default", ["", ", default: 0"])
+def test_signal_that_did_not_come_in_time_gets_that_time_again(make_app: MakeApp, bank: Bank, default: str) -> None:
+    app = make_app(bank.step)
+    flow = f"""workflow main(inputs) {{
+      let first = await signal("go", {{ timeout: inputs.wait{default} }})
+      if (first == 0) {{ throw "nobody came" }}
+      return first
+    }}"""
+    with app.worker():
+        id = failed(app, flow, {"wait": "500ms"})
+        again = app.retry(id)
+        again.signal("go", 7)
+        assert again.result(WAIT) == 7
+
+
+def test_signal_that_the_last_turn_took_would_be_in_the_mailbox_again(make_app: MakeApp, bank: Bank) -> None:
     flow = """
     workflow main(inputs) {
       let first = await signal("go")
@@ -154,13 +228,14 @@ def test_signal_that_the_last_turn_took_is_in_the_mailbox_again(make_app: MakeAp
     app.register(flow)
     with app.worker():
         handle = app.start_workflow("main")
-        for payload in ({"n": 1}, {"n": 2, "bad": True}, {"n": 3}):
-            handle.signal("go", payload)
+        handle.signal("go", {"n": 1})
+        while handle.status() != "suspended":
+            pass
+        handle.signal("go", {"n": 2, "bad": True})
         with pytest.raises(rhythm.ExecutionFailed, match="bad signal"):
             handle.result(WAIT)
-        again = app.retry(handle.id)
-        with pytest.raises(rhythm.ExecutionFailed, match="bad signal"):
-            again.result(WAIT)
+        with pytest.raises(rhythm.NotRetryable, match=REPEATED):
+            app.retry(handle.id)
 
 
 def test_fired_timer_stays_fired_and_ids_in_variables_lead_to_the_new_children(make_app: MakeApp, bank: Bank) -> None:
@@ -239,8 +314,9 @@ def test_workflow_that_has_cleaned_up_behind_itself_is_not_taken_up_again(make_a
         handle.cancel()
         with pytest.raises(rhythm.ExecutionFailed):
             handle.result(WAIT)
-        with pytest.raises(rhythm.NotRetryable, match="cleaned up behind itself: retry it from the start"):
+        with pytest.raises(rhythm.NotRetryable, match="cleaned up behind itself: retry it from the start") as refused:
             app.retry(handle.id)
+        assert f"`rhythm retry {handle.id} --from-start`" in str(refused.value)
         again = app.retry(handle.id, from_start=True)
         again.signal("go")
         assert again.result(WAIT) == 1
@@ -290,9 +366,37 @@ def test_retry_that_is_under_way_is_the_same_retry_also_when_two_ask_at_once(mak
     assert sorted(created for _, created in found) == [False, True]
     first = app.retry(id)
     assert (first.id, first.created) == (found[0][0], False)
-    with app.worker(), pytest.raises(rhythm.ExecutionFailed):
-        first.result(WAIT)
-    assert app.retry(id).created  # the first retry has ended: another one is a new try
+    with pytest.raises(rhythm.NotRetryable, match=f"a retry of {id} is under way: {first.id}; cancel that one first"):
+        app.retry(id, from_start=True)
+
+
+def test_retries_follow_one_another_until_one_has_completed(make_app: MakeApp, bank: Bank) -> None:
+    app = make_app(bank.fragile)
+    with app.worker():
+        id = failed(app, 'workflow main(inputs) { return await task("fragile", { name: "a" }) }')
+        second = app.retry(id)
+        with pytest.raises(rhythm.ExecutionFailed):
+            second.result(WAIT)
+        with pytest.raises(rhythm.NotRetryable, match=f"was retried as {second.id}, which failed in turn: retry {second.id} instead"):
+            app.retry(id)
+        assert mended(app, bank, second.id) == "a!"
+        (third,) = app.store.retries(second.id)
+        with pytest.raises(rhythm.NotRetryable, match=f"^{second.id} was retried as {third.id}, which completed$"):
+            app.retry(second.id)
+        assert app.retry(second.id, from_start=True).result(WAIT) == "a!"
+    assert app.store.retries(second.id)[0] == third
+
+
+def test_retry_that_was_cancelled_is_the_one_to_go_on_from(make_app: MakeApp, bank: Bank) -> None:
+    app = make_app(bank.fragile)
+    with app.worker():
+        id = failed(app, 'workflow main(inputs) { return await task("fragile", { name: "a" }) }')
+    second = app.retry(id)
+    second.cancel()
+    with app.worker(), pytest.raises(rhythm.ExecutionFailed, match="cancelled"):
+        second.result(WAIT)
+    with pytest.raises(rhythm.NotRetryable, match=f"which was cancelled: retry {second.id} instead"):
+        app.retry(id)
 
 
 @pytest.mark.parametrize(

@@ -366,6 +366,7 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("parent", {"n": 2}, attributes={"a": [1]}).id
     until(app, id, ended)
     shown = rhythm(f"show {id} --output json").json
+    assert shown.pop("retried_as") is None
     assert list(shown) == EXECUTION
     assert (shown["inputs"], shown["result"], shown["attributes"]) == ({"n": 2}, ["B/1", 0.5], {"a": [1]})
     assert all(
@@ -373,7 +374,7 @@ def test_json_documents_keep_their_fields(rhythm: Command, app: Rhythm) -> None:
     )
     assert rhythm("list --output json").json == {"items": [shown], "cursor": None}
     assert [json.loads(line) for line in rhythm("list --output ndjson").out.splitlines()] == [shown]
-    assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown
+    assert json.loads(rhythm(f"show {id} --output ndjson").out) == shown | {"retried_as": None}
     steps = rhythm(f"trace {id} --output json").json["items"]
     assert all(list(step) == ["at", "execution_id", "what", "name", "line", "detail", "worker"] for step in steps)
     assert [json.loads(line) for line in rhythm(f"trace {id} --output ndjson").out.splitlines()] == steps
@@ -558,15 +559,51 @@ def test_retry_prints_the_new_id_alone(rhythm: Command, app: Rhythm) -> None:
     until(app, id, ended)
     ran = rhythm(f"retry {id}")
     new = ran.out.strip()
-    assert (ran.code, ran.err) == (0, f"a new execution of parent goes on where it failed: {new}\n")
+    assert (ran.code, ran.err) == (0, f"a new execution of parent goes on where it failed, with workflow child: {new}\n")
     assert f"\nretry of    {id}\n" in rhythm(f"show {new}").out
+    assert f"\nretried as  {new} (pending)\n" in rhythm(f"show {id}").out.replace("suspended", "pending")
     again = rhythm(f"retry {id}")
     assert (again.out, again.err) == (f"{new}\n", f"a retry of this execution of parent is under way already: {new}\n")
+    both = rhythm(f"retry {id} --from-start")
+    assert (both.code, both.out) == (1, "")
+    assert f"a retry of {id} is under way: {new}; cancel that one first" in both.err
     until(app, new, ended)
+    shown = rhythm(f"show {id}").out
+    assert f"\nretried as  {new} (failed)\n" in shown
+    assert "`rhythm retry" not in shown
+    assert rhythm(f"show {id} --output json").json["retried_as"] == {"id": new, "status": "failed"}
+    assert rhythm(f"show {new}").out.endswith(f"\n`rhythm retry {new}` goes on from there\n")
+    assert rhythm(f"retry {id}").err == f"rhythm: {id} was retried as {new}, which failed in turn: retry {new} instead\n"
     assert "begins at the beginning: " in rhythm(f"retry {id} --from-start").err
     done = app.start_workflow("parent", {"n": 1}).id
     until(app, done, ended)
     assert rhythm(f"retry {done}").code == 1
+
+
+def test_show_and_retry_say_what_to_do_where_going_on_would_fail_again(rhythm: Command, app: Rhythm) -> None:
+    app.register('workflow odd(inputs) {\n  let a = await task("charge", { order: "A" })\n  throw { code: "Odd", message: a }\n}')
+    id = app.start_workflow("odd").id
+    until(app, id, ended)
+    advice = f"{id} failed when what it had waited for was done, so going on from there would fail again: retry it from the start "
+    advice += f"(`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)\n"
+    assert rhythm(f"show {id}").out.endswith(f"\n\n{advice}")
+    ran = rhythm(f"retry {id}")
+    assert (ran.code, ran.out, ran.err) == (1, "", f"rhythm: {advice}")
+
+
+def test_retry_waits_for_the_result_of_the_new_one(rhythm: Command, app: Rhythm) -> None:
+    id = app.start_workflow("parent", {"n": 0}).id
+    until(app, id, ended)
+    assert rhythm(f"retry {id} --timeout 1m").err == "rhythm: --timeout goes with --wait\n"
+    with app.worker():
+        failed = rhythm(f"retry {id} --wait --timeout 1m")
+        assert (failed.code, failed.out) == (1, "")
+        assert "6 │   return 1 / inputs.n" in failed.err
+        app.register("workflow parent(inputs) {\n  return 7\n}")
+        assert rhythm(f"retry {id} --from-start --wait").json == 7
+        again = rhythm(f"retry {id} --from-start --output json").json
+    assert (app.get(again["id"]).retry_of, again["created"]) == (id, True)
+    assert rhythm(f"show {id} --output json").json["retried_as"]["id"] == again["id"]
 
 
 # waiting
@@ -606,6 +643,19 @@ def test_process_with_tasks_does_the_work_itself(shell: Shell, url: str) -> None
     ran = shell.rhythm("start", "typo.flow", *options, "5s")
     assert ran.returncode == 3
     assert "note: --app registers no task `gret`; did you mean `greet`?\n" in ran.stderr
+
+
+def test_process_with_tasks_does_the_work_of_a_retry_itself(shell: Shell, url: str) -> None:
+    task = 'import os\nimport rhythm\n\n@rhythm.task\ndef open_file() -> str:\n    return os.path.basename(open("here").name)\n'
+    shell.write("files.py", task)
+    shell.write("late.flow", 'workflow late(inputs) {\n  return await task("open_file")\n}\n')
+    options = ("--app", "files.py", "--wait", "--timeout", "1m", "--database", url)
+    ran = shell.rhythm("start", "late.flow", "--id", "first", "--queue", "mine", *options)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    shell.write("here", "")
+    again = shell.rhythm("retry", "first", *options)
+    assert (again.returncode, again.stdout) == (0, '"here"\n')
+    assert again.stderr.startswith("a new execution of late goes on where it failed, with task open_file: ")
 
 
 # starting up

@@ -18,6 +18,7 @@ from rhythm.store.base import (
     TASK,
     WORKFLOW,
     Family,
+    Retry,
     StoredExecution,
     StoredSignal,
     StoredTimer,
@@ -172,3 +173,84 @@ def test_from_the_start_nothing_is_taken_along() -> None:
 def test_what_cannot_go_on_is_refused(old: StoredExecution, message: str) -> None:
     with pytest.raises(NotRetryable, match=message):
         retried(Family((old,)), "new")
+
+
+def itself(plan: dict[str, Any], **changes: Any) -> StoredExecution:
+    """A workflow that its own code made fail, after an await of this."""
+    return waiting(plan, error='{"code":"Odd","message":"odd","data":null,"at":[3,1]}', **changes)
+
+
+def ended(n: int, status: int, at: int) -> StoredExecution:
+    return row(f"old.{n}", status=status, finished_at=at, result="1" if status == COMPLETED else None, error='{"code":"No","message":""}')
+
+
+GROUP = {"n": 1, "items": [task(2), task(3)]}
+
+
+@pytest.mark.parametrize(
+    ("plan", "rows"),
+    [
+        (task(2), [ended(2, COMPLETED, 5)]),
+        ({"op": "all", **GROUP}, [ended(2, COMPLETED, 5), ended(3, COMPLETED, 6)]),
+        ({"op": "any", **GROUP}, [ended(2, FAILED, 5), ended(3, COMPLETED, 6)]),
+        ({"op": "race", **GROUP}, [ended(2, COMPLETED, 5), ended(3, FAILED, 6)]),
+        ({"op": "race", **GROUP}, [ended(2, COMPLETED, 5), row("old.3", status=CANCELLED, cancel_requested_at=END)]),
+        ({"op": "completed", **GROUP, "taken": [0]}, [ended(2, FAILED, 5), ended(3, COMPLETED, 6)]),
+    ],
+)
+def test_await_that_would_end_as_it_did_is_no_place_to_go_on_from(plan: dict[str, Any], rows: list[StoredExecution]) -> None:
+    with pytest.raises(NotRetryable, match="failed when what it had waited for was done, so going on from there would fail again"):
+        retried(Family((itself(plan), *rows)), "new")
+    for elsewhere in (waiting(plan), itself(plan, status=CANCELLED)):  # a crash, a cancellation
+        assert retried(Family((elsewhere, *rows)), "new")
+
+
+@pytest.mark.parametrize("code", ["Timeout", "Crashed", "InternalError", "InvalidProgram"])
+def test_what_ended_a_workflow_from_outside_may_be_over(code: str) -> None:
+    """Such an end has no place in the source, or names the execution whose time was over; what a program throws has and does not."""
+    error: dict[str, Any] = {"code": code, "message": "", "data": None}
+    outside = error | ({"data": {"execution": "old"}, "at": [1, 1]} if code == "Timeout" else {})
+    done = ended(2, COMPLETED, 5)
+    assert retried(Family((waiting(task(2), error=json.dumps(outside)), done)), "new")
+    with pytest.raises(NotRetryable, match="would fail again"):
+        retried(Family((waiting(task(2), error=json.dumps(error | {"at": [1, 1]})), done)), "new")
+
+
+@pytest.mark.parametrize(
+    ("plan", "rows"),
+    [
+        (task(2), [ended(2, FAILED, 5)]),
+        (task(2), [row("old.2", status=CANCELLED, cancel_requested_at=5)]),
+        ({"op": "all", **GROUP}, [ended(2, COMPLETED, 5), ended(3, FAILED, 6)]),
+        ({"op": "all", **GROUP, "settle": True}, [ended(2, COMPLETED, 5), ended(3, FAILED, 6)]),
+        ({"op": "any", **GROUP}, [ended(2, FAILED, 5), ended(3, FAILED, 6)]),
+        ({"op": "race", **GROUP}, [ended(2, FAILED, 5), ended(3, COMPLETED, 6)]),
+        ({"op": "completed", **GROUP, "taken": []}, [ended(2, FAILED, 5), ended(3, COMPLETED, 6)]),
+    ],
+)
+def test_await_that_may_end_otherwise_is_taken_up_again(plan: dict[str, Any], rows: list[StoredExecution]) -> None:
+    assert retried(Family((itself(plan), *rows)), "new").executions[0].status == SUSPENDED
+
+
+def test_signal_gets_its_time_again_unless_it_had_come() -> None:
+    plan = {"op": "signal", "n": 1, "name": "go", "timeout": 5.0}
+    over = StoredTimer("old", 1, 5, None, 6, 6, None)
+    assert retried(Family((itself(plan),), (over,)), "new").timers == (StoredTimer("new", 1, 5, None, None, None, None, True),)
+    came = StoredSignal("s", "old", 1, "go", "1", 4, 5)
+    with pytest.raises(NotRetryable, match="would fail again"):
+        retried(Family((itself(plan),), (over,), (came,)), "new")
+    late = came.replace(received_at=7, consumed_seq=None)
+    assert retried(Family((itself(plan),), (over,), (late,)), "new").signals
+
+
+def test_retry_beside_another_one_is_refused_and_from_the_start_it_is_not() -> None:
+    rows = (waiting(task(2)), row("old.2"))
+    failed, cancelled, done = Retry("r1", FAILED), Retry("r2", CANCELLED), Retry("r3", COMPLETED)
+    for retries, message in (
+        ((failed,), "old was retried as r1, which failed in turn: retry r1 instead"),
+        ((failed, cancelled), "old was retried as r2, which was cancelled: retry r2 instead"),
+        ((failed, done, cancelled), "old was retried as r3, which completed"),
+    ):
+        with pytest.raises(NotRetryable, match=f"^{message}$"):
+            retried(Family(rows, retries=retries), "new")
+        assert anew(Family(rows, retries=retries), "new", "v2")

@@ -134,7 +134,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("events_after", dict(type=["paid"], at=[1], n=[1], limit=10), "events_of_type"),
     ("prune_blobs", dict(ids=IDS), "blobs_pkey"),
     ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),
-    ("running_retry", dict(id="w0"), "executions_retries"),
+    ("retries", dict(id="w0"), "executions_retries"),
     ("family", dict(id="w0"), "executions_pkey workflow_execution_context_pkey"),
     ("family_timers", dict(id="w0"), "timer_tasks_pkey"),
     ("family_signals", dict(id="w0"), "workflow_signals_execution_id_n_key"),
@@ -232,7 +232,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
     "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
-    "existing_execution": "executions_key", "keyed": "executions_key", "running_retry": "executions_retries",
+    "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
     "events_after": "events_of_type", "due": "executions_unfinished",
 }  # fmt: skip

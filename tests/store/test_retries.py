@@ -14,6 +14,7 @@ from rhythm.store.base import (
     Family,
     NewSignal,
     NewTimer,
+    Retry,
     Started,
     Store,
     StoredSignal,
@@ -144,3 +145,23 @@ def test_while_a_retry_has_not_ended_it_is_the_only_one(store: Store, clock: Clo
     store.retry("w", renewed)
     assert store.retry("w", renewed) == Started("v", created=False)
     assert store.retry("nobody", renewed) is None
+
+
+def test_retries_of_an_execution_are_known_oldest_first_with_their_status(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    assert (store.retries("w"), store.family("w").retries) == ([], ())
+    store.retry("w", renewed)
+    assert store.retries("w") == [Retry("v", SUSPENDED)]
+    assert outcome(store, turn(claims(store)["v"], 1, "finish", status=COMPLETED)) == "finished"
+    clock.forward(1)
+    begun(store, "a", retry_of="w")
+    assert store.retries("w") == [Retry("v", COMPLETED), Retry("a", PENDING)]
+
+
+def test_family_is_what_a_retry_would_be_made_of(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    store.retry("w", renewed)
+    assert outcome(store, turn(claims(store)["v"], 1, "finish", status=COMPLETED)) == "finished"
+    assert store.family("w") == family_of(store)
+    assert store.family("w").retries == (Retry("v", COMPLETED),)
+    assert store.family("nobody") == Family(())

@@ -20,7 +20,7 @@ from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView
 from rhythm.app.waiting import Changes, Patience
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.errors import NotDelivered, StoreError, UnknownExecution, UnknownWorkflow
+from rhythm.errors import NotDelivered, NotRetryable, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
@@ -330,7 +330,8 @@ class Rhythm:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
 
         With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
-        A retry of it that is still under way is returned instead of a second one.
+        A retry of it that is still under way is returned instead of a second one, but not to whoever asks for one `from_start`.
+        `NotRetryable` if it would fail again at once, or was retried before: the message says what to do.
         """
         from rhythm.engine.retried import anew, retried
 
@@ -340,6 +341,8 @@ class Rhythm:
         started = self.store.retry(id, plan)
         if started is None:
             _unknown(id)
+        if from_start and not started.created:
+            raise NotRetryable(f"a retry of {id} is under way: {started.id}; cancel that one first, or wait for its end")
         self._wake()
         return Handle(self, started.id, started.created)
 

@@ -2,30 +2,53 @@
 
 What had completed is kept, and it goes on in the same version. With --from-start it begins at the beginning, with the same
 inputs, in the current version. The old execution stays as it is.
+Exit code 0: started (or, with --wait, completed); 1: it cannot be retried, or failed again; 3: not ended after --timeout.
 
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte
+  rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte --app tasks.py --wait
 """
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from rhythm.cli.connect import application, find
+from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 from rhythm.cli.show import ID
+from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
 
-OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), DATABASE)
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView, Handle, Rhythm
+
+OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, DATABASE)
 
 
 def run(args: Arguments) -> int:
+    fit_waiting(args)
     with application(args) as app:
+        load_tasks(args)
         old = find(app, args.id)
         new = app.retry(args.id, from_start=args.from_start)
-    where = (
-        "begins at the beginning" if args.from_start else f"goes on where it {'was cancelled' if old.status == 'cancelled' else 'failed'}"
-    )
-    said = f"a new execution of {old.name} {where}" if new.created else f"a retry of this execution of {old.name} is under way already"
-    print(f"{said}: {new.id}", file=sys.stderr)
-    print(new.id)
-    return 0
+        print(_told(app, old, new, args.from_start), file=sys.stderr)
+    if not args.wait:
+        return print_id(new, args.output)
+    with new_application(args) as app:  # where a worker can have a connection of its own
+        from rhythm.app import Handle
+
+        return follow(app, Handle(app, new.id, new.created), args)
+
+
+def _told(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str:
+    """What was done, and what follows."""
+    from rhythm.cli.words import waits_for
+
+    if not new.created:
+        return f"a retry of this execution of {old.name} is under way already: {new.id}"
+    if from_start:
+        return f"a new execution of {old.name} begins at the beginning: {new.id}"
+    where = f"goes on where it {'was cancelled' if old.status == 'cancelled' else 'failed'}"
+    kept = {int(child.id.rpartition(".")[2]) for child in app.store.children(new.id) if child.finished_at is not None}
+    waits = waits_for(new.get().awaiting, kept)
+    return f"a new execution of {old.name} {where}{f', with {waits}' if waits else ''}: {new.id}"

@@ -32,7 +32,7 @@ def run(args: Arguments) -> int:
         else:
             from rhythm.cli.documents import print_item
 
-            print_item(args.output, execution.as_json())
+            print_item(args.output, execution.as_json() | {"retried_as": _retried_as(app, execution)})
     return 0
 
 
@@ -45,8 +45,30 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
     print_fields(list(_fields(app, execution, datetime.now(UTC))))
     if execution.error is not None:
         print(f"\n{show_failure(app, execution)}")
-    if execution.status == "failed" and execution.parent_id is None:
-        print(f"\n`rhythm retry {execution.id}` goes on from there")
+    if advice := _advice(app, execution):
+        print(f"\n{advice}")
+
+
+def _advice(app: Rhythm, e: ExecutionView) -> str:
+    """How to go on with what failed; nothing if it was retried already."""
+    from rhythm.engine.retried import retried
+    from rhythm.errors import InvalidProgram, NotRetryable
+
+    if e.status != "failed" or e.parent_id is not None or app.store.retries(e.id):
+        return ""
+    try:
+        retried(app.store.family(e.id), e.id)
+    except NotRetryable as refusal:
+        return str(refusal)
+    except InvalidProgram:  # its snapshot cannot be read
+        return ""
+    return f"`rhythm retry {e.id}` goes on from there"
+
+
+def _retried_as(app: Rhythm, e: ExecutionView) -> dict[str, str] | None:
+    """The last retry of an execution, and how that is."""
+    retries = app.store.retries(e.id)
+    return {"id": retries[-1].id, "status": app.get(retries[-1].id).status} if retries else None
 
 
 def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str, str]]:
@@ -64,6 +86,7 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "attempt", f"{e.attempt} of {e.max_attempts}" if e.type == "task" else ""
     yield "parent", e.parent_id or ""
     yield "retry of", e.retry_of or ""
+    yield "retried as", "{id} ({status})".format(**again) if (again := _retried_as(app, e)) else ""
     yield "children", f"{len(children):,}: {counted(child.status for child in children)}" if children else ""
     yield "attributes", _value(e.attributes) if e.attributes else ""
     yield "inputs", _value(e.inputs)

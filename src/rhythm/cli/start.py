@@ -25,6 +25,12 @@ from rhythm.cli.result import TIMEOUT
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
 
+FOLLOWING = (
+    Option("--wait", "wait for its end, and print the result"),
+    TIMEOUT.replace(help="with --wait: how long, such as 90s or 1h; without it there is no limit"),
+    Option("--app", "with --wait: a Python file or module with tasks; this process works on the queue", value="FILE"),
+    Option("--output", "json prints an object with the id and whether it is new", choices=("text", "json"), default="text"),
+)
 OPTIONS = (
     Option("WORKFLOW", "the name of a workflow that is registered, or a .flow file"),
     INPUT,
@@ -37,10 +43,7 @@ OPTIONS = (
     Option("--priority", "higher goes first", value="N", default="0"),
     Option("--delay", "start it after that long, such as 5m", value="DURATION"),
     Option("--attribute", "something to know it by, shown with it; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
-    Option("--wait", "wait for its end, and print the result"),
-    TIMEOUT.replace(help="with --wait: how long, such as 90s or 1h; without it there is no limit"),
-    Option("--app", "with --wait: a Python file or module with tasks; this process works on the queue", value="FILE"),
-    Option("--output", "json prints an object with the id and whether it is new", choices=("text", "json"), default="text"),
+    *FOLLOWING,
     DATABASE,
 )
 
@@ -48,19 +51,27 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     _fit_together(args)
     with new_application(args) as app:
-        if args.app:
-            from rhythm.cli.app import load_app
-
-            load_app(args.app)
+        load_tasks(args)
         handle = _start(app, args)
-        return _follow(app, handle, args) if args.wait else _print(handle, args.output)
+        return follow(app, handle, args) if args.wait else print_id(handle, args.output)
 
 
-def _fit_together(args: Arguments) -> None:
+def load_tasks(args: Arguments) -> None:
+    if args.app:
+        from rhythm.cli.app import load_app
+
+        load_app(args.app)
+
+
+def fit_waiting(args: Arguments) -> None:
     for option in ("app", "timeout"):
         if getattr(args, option) and not args.wait:
             raise UsageError(f"--{option} goes with --wait")
     read_duration(args.timeout, "--timeout")  # before anything is started
+
+
+def _fit_together(args: Arguments) -> None:
+    fit_waiting(args)
     if args.on_conflict == "replace" and args.key is None:
         raise UsageError("--on-conflict replace goes with --key: it is the key that the new execution takes over")
     if not args.wait and ":memory:" in read_settings(args.database).database_url:
@@ -129,7 +140,7 @@ def _say(execution: ExecutionView, created: bool) -> None:
     print(printable(f"{said}: {execution.id}"), file=sys.stderr)
 
 
-def _print(handle: Handle, output: str) -> int:
+def print_id(handle: Handle, output: str) -> int:
     import json
 
     from rhythm.cli.documents import print_json
@@ -138,7 +149,7 @@ def _print(handle: Handle, output: str) -> int:
     return 0
 
 
-def _follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
+def follow(app: Rhythm, handle: Handle, args: Arguments) -> int:
     """Waits for the end, working meanwhile if there is an --app."""
     from rhythm.cli.documents import print_item
     from rhythm.cli.hints import missing_tasks, nobody_serves

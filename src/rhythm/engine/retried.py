@@ -3,44 +3,52 @@
 `retried` is a plain function from the rows of the old one to the rows of the new one. What had completed is copied and never
 runs again. What the last snapshot awaits and has not completed begins anew, a child workflow from its own last snapshot; so does
 what ran in the background until the end. Everything else stays as it was: a failure that was caught, the loser of a race.
+Where that leaves nothing to do but to fail again, it is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rhythm.engine.payload import dump_trusted
-from rhythm.engine.turns import CANCELLED_ERROR, dump_owned, load_owned
+from rhythm.engine.payload import dump_trusted, load
+from rhythm.engine.turns import CANCELLED_ERROR, dump_owned, load_owned, outcome_of
 from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
+from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
+    FAILED,
     PENDING,
     SUSPENDED,
     TASK,
     TERMINAL,
+    ChildOutcome,
     Family,
+    Retry,
     StoredExecution,
     StoredSignal,
     StoredTimer,
 )
-from rhythm.vm.machine import STARTED
+from rhythm.vm.awaits import next_completed, resolve
+from rhythm.vm.machine import STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
 ROWLESS = ("signal", "settled")  # operations for which nothing need be stored
 ELSEWHERE = ("event", "approval")  # operations whose waits are not copied
-FROM_START = "retry it from the start"
+AGAIN = "so going on from there would fail again"
 
 
 def retried(family: Family, id: str) -> Family:
-    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, or cannot go on."""
+    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, was retried, or cannot go on."""
     root = family.executions[0]
     refuse_unless_ended(root)
+    _refuse_second(root, family.retries)
     retry = _Retry(family)
+    retry.refuse_repetition(root)
     retry.go_on(root, id, None, id)
     first = retry.executions[0].replace(retry_of=root.id)
     return Family((first, *retry.executions[1:]), tuple(retry.timers), tuple(retry.signals))
@@ -62,6 +70,20 @@ def refuse_unless_ended(root: StoredExecution) -> None:
         raise NotRetryable(f"{root.id} has completed: start the workflow again if you want another result")
 
 
+def _refuse_second(root: StoredExecution, retries: Sequence[Retry]) -> None:
+    """One line of retries, each of the one before: another beside it would do its work twice."""
+    for retry in retries:
+        if retry.status == COMPLETED:
+            raise NotRetryable(f"{root.id} was retried as {retry.id}, which completed")
+    if retries:
+        end = "was cancelled" if retries[-1].status == CANCELLED else "failed in turn"
+        raise NotRetryable(f"{root.id} was retried as {retries[-1].id}, which {end}: retry {retries[-1].id} instead")
+
+
+def _from_start(id: str) -> str:
+    return f"retry it from the start (`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)"
+
+
 class _Retry:
     """Walks down from the old execution, and collects the rows of the new one."""
 
@@ -73,6 +95,36 @@ class _Retry:
         self.executions: list[StoredExecution] = []
         self.timers: list[StoredTimer] = []
         self.signals: list[StoredSignal] = []
+
+    def refuse_repetition(self, old: StoredExecution) -> None:
+        """A workflow that its own code ended would only come to that end again, unless what it awaited begins anew."""
+        if old.type == TASK or not _ended_itself(old):
+            return
+        snapshot = self._snapshot(old)
+        if snapshot is None or snapshot.awaiting is None:
+            raise NotRetryable(f"{old.id} was waiting for nothing when it failed, {AGAIN}: {_from_start(old.id)}")
+        kept = self._settled(old, snapshot, True)
+        if kept is not None and kept == self._settled(old, snapshot, False):
+            raise NotRetryable(f"{old.id} failed when what it had waited for was done, {AGAIN}: {_from_start(old.id)}")
+
+    def _settled(self, old: StoredExecution, snapshot: Snapshot, only_kept: bool) -> Any:
+        """How what it awaits ends by all that had ended, or by what of that a retry keeps; None: not yet."""
+        ops = _open(snapshot)
+        ended = (*self._ended_children(old, only_kept), *self._fired(old, ops if only_kept else {}))
+        mail = [Signal(mail.id, mail.name, load(mail.payload), mail.received_at / 1e6) for mail in self._mail(old)]
+        outcomes = {row.n: outcome_of(old.id, old.name, row, ops.get(row.n, "")) for row in ended}
+        return _resolved(old.id, snapshot, outcomes, mail)
+
+    def _ended_children(self, old: StoredExecution, only_kept: bool) -> Iterator[ChildOutcome]:
+        for child in self.children.get(old.id, ()):
+            if child.status == COMPLETED or (not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)):
+                value = child.result if child.status == COMPLETED else child.error
+                yield ChildOutcome(child.child_no, child.status, value or "null", child.finished_at or 0, child.type, child.name)
+
+    def _fired(self, old: StoredExecution, begin_anew: Mapping[int, str]) -> Iterator[ChildOutcome]:
+        for timer in self.old_timers:
+            if timer.execution_id == old.id and timer.fired_at is not None and begin_anew.get(timer.n) != "signal":
+                yield ChildOutcome(timer.n, COMPLETED, "null", timer.fired_at, None, "")
 
     def go_on(self, old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool = False) -> None:
         """The execution once more: a task with all its attempts, a workflow from its last snapshot."""
@@ -100,7 +152,7 @@ class _Retry:
         if snapshot is None or not snapshot.cancelled:
             return snapshot
         if old.parent_id is None or self._is_branch(old):
-            raise NotRetryable(f"{old.id} was cancelled and has cleaned up behind itself: {FROM_START}")
+            raise NotRetryable(f"{old.id} was cancelled and has cleaned up behind itself: {_from_start(old.root_id)}")
         return None
 
     def _is_branch(self, old: StoredExecution) -> bool:
@@ -120,9 +172,9 @@ class _Retry:
         stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
         for n, op in _open(snapshot).items():
             if op in ELSEWHERE:
-                raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {FROM_START}")
+                raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {_from_start(old.root_id)}")
             if n not in stored and op not in ROWLESS:
-                raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {FROM_START}")
+                raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {_from_start(old.root_id)}")
 
     def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
         awaited, held = _open(snapshot), set(_held(snapshot))
@@ -136,18 +188,35 @@ class _Retry:
                 self.go_on(child, new_id, id, root_id, n in held)
 
     def _timers(self, old: StoredExecution, snapshot: Snapshot, id: str) -> None:
-        held = set(_held(snapshot))
+        held, awaited = set(_held(snapshot)), _open(snapshot)
         for timer in self.old_timers:
             if timer.execution_id == old.id and timer.n < snapshot.next_child:
-                self.timers.append(_timer(timer, id, old.finished_at, timer.n in held))
+                again = awaited.get(timer.n) == "signal"  # its time was over, and it gets that time once more
+                self.timers.append(_timer(timer.replace(fired_at=None) if again else timer, id, old.finished_at, timer.n in held))
 
     def _signals(self, old: StoredExecution, id: str) -> None:
+        for n, signal in enumerate(self._mail(old), 1):
+            self.signals.append(signal.replace(id=f"{id}#{signal.n} of {old.id}", execution_id=id, n=n, consumed_seq=None))
+
+    def _mail(self, old: StoredExecution) -> Iterator[StoredSignal]:
         """The mailbox as it was at the snapshot: the turn that ended it may have taken some more."""
         last = (old.seq or 0) - (old.status >= TERMINAL)
-        mail = [signal for signal in self.old_signals if signal.execution_id == old.id]
-        left = (signal for signal in mail if signal.consumed_seq is None or signal.consumed_seq > last)
-        for n, signal in enumerate(left, 1):
-            self.signals.append(signal.replace(id=f"{id}#{signal.n} of {old.id}", execution_id=id, n=n, consumed_seq=None))
+        mail = (signal for signal in self.old_signals if signal.execution_id == old.id)
+        return (signal for signal in mail if signal.consumed_seq is None or signal.consumed_seq > last)
+
+
+def _ended_itself(old: StoredExecution) -> bool:
+    """Whether its own code made it fail, and not its time, a crash or a bug: only what a turn ends has a place in the source."""
+    error = load(old.error or "{}")
+    return old.status == FAILED and "at" in error and (error["code"], error["data"]) != ("Timeout", {"execution": old.id})
+
+
+def _resolved(id: str, snapshot: Snapshot, outcomes: Mapping[int, Outcome], mail: Sequence[Signal]) -> Any:
+    """What the interpreter makes of its await when just this has happened."""
+    plan = snapshot.awaiting
+    assert plan is not None
+    machine = Machine(snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=mail), DEFAULT_LIMITS)
+    return next_completed(machine, plan)[1] if "taken" in plan else resolve(machine, plan, set())
 
 
 def _begun(old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool) -> StoredExecution:

@@ -356,12 +356,20 @@ class StoredSignal(Record):
     consumed_seq: int | None
 
 
+class Retry(Record):
+    """An execution that is the retry of another."""
+
+    id: str
+    status: int
+
+
 class Family(Record):
-    """An execution, first, and everything below it."""
+    """An execution, first, everything below it, and its retries, oldest first."""
 
     executions: tuple[StoredExecution, ...]
     timers: tuple[StoredTimer, ...] = ()
     signals: tuple[StoredSignal, ...] = ()
+    retries: tuple[Retry, ...] = ()
 
 
 class Execution(Record):
@@ -629,6 +637,14 @@ class Store(ABC):
 
         A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
         """
+
+    @abstractmethod
+    def family(self, id: str) -> Family:
+        """What `retry` gives to its plan, only to look at it; empty if there is no such execution."""
+
+    @abstractmethod
+    def retries(self, id: str) -> list[Retry]:
+        """The retries of an execution, oldest first."""
 
     # services
 

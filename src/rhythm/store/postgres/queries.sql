@@ -446,8 +446,8 @@ WHERE id = %(id)s AND status < 5 RETURNING id
 -- Of two retries of one execution the second finds the first.
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 
--- name: running_retry
-SELECT id FROM executions WHERE retry_of = %(id)s AND finished_at IS NULL LIMIT 1
+-- name: retries
+SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,

@@ -42,6 +42,7 @@ from rhythm.store.base import (
     NewSignal,
     NewWait,
     Queue,
+    Retry,
     Started,
     StoredExecution,
     StoredSignal,
@@ -412,14 +413,25 @@ class PostgresStore(base.Store):
     @transaction
     def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
         self.db.do("lock_execution", id=id)
-        if running := self.db.all("running_retry", id=id):
-            return Started(running[0][0], created=False)
-        family = Family(
+        if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
+            return Started(running[0], created=False)
+        family = self._family(id)
+        return self._store_family(plan(family)) if family.executions else None
+
+    @transaction
+    def family(self, id: str) -> Family:
+        return self._family(id)
+
+    def retries(self, id: str) -> list[Retry]:
+        return [Retry(*row) for row in self._all("retries", id=id)]
+
+    def _family(self, id: str) -> Family:
+        return Family(
             tuple(StoredExecution(*row) for row in self.db.all("family", id=id)),
             tuple(StoredTimer(*row) for row in self.db.all("family_timers", id=id)),
             tuple(StoredSignal(*row) for row in self.db.all("family_signals", id=id)),
+            tuple(Retry(*row) for row in self.db.all("retries", id=id)),
         )
-        return self._store_family(plan(family)) if family.executions else None
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]

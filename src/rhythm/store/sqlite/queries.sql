@@ -283,8 +283,8 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 -- name: set_pause
 UPDATE executions SET paused_at = :paused_at, paused_reason = :reason, paused_by = :by WHERE id = :id AND status < 5
 
--- name: running_retry
-SELECT id FROM executions WHERE retry_of = ? AND finished_at IS NULL LIMIT 1
+-- name: retries
+SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,

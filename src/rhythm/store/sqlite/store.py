@@ -47,6 +47,7 @@ from rhythm.store.base import (
     NewSignal,
     NewWait,
     Queue,
+    Retry,
     Started,
     StoredExecution,
     StoredSignal,
@@ -622,16 +623,24 @@ class SqliteStore(base.Store):
 
     def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
         with self._transaction():
-            if running := self._one("running_retry", id):
+            if running := [retry.id for retry in self.retries(id) if retry.status < TERMINAL]:
                 return Started(running[0], created=False)
             family = self._family(id)
             return self._store_family(plan(family)) if family.executions else None
+
+    def family(self, id: str) -> Family:
+        with self._transaction():
+            return self._family(id)
+
+    def retries(self, id: str) -> list[Retry]:
+        return [Retry(*row) for row in self._all("retries", id)]
 
     def _family(self, id: str) -> Family:
         return Family(
             tuple(StoredExecution(*row) for row in self._all("family", {"id": id})),
             tuple(StoredTimer(*row) for row in self._all("family_timers", {"id": id})),
             tuple(StoredSignal(*row) for row in self._all("family_signals", {"id": id})),
+            tuple(self.retries(id)),
         )
 
     def _store_family(self, family: Family) -> Started:
