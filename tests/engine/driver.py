@@ -150,6 +150,7 @@ class World:
         name, chance = f"worker-{self.generation}", random.Random(self.generation)
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
         self.worker.sleep = lambda seconds: None
+        self.worker.complain = self.observe
         settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
         self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
 

@@ -158,7 +158,10 @@ class Virtual:
         return self.sim.program(name, version)
 
     def _saw(self, what: str, id: str, detail: str) -> None:
+        """A worker outlives its bugs, and what `body_begins` finds is one to it; here there are to be none."""
         self.sim.met[f"seen: {what}"] += 1
+        if what == "bug":
+            self.sim.wrong.append(detail)
 
     def can_step(self) -> bool:
         return not self.busy and self.frozen_until <= self.sim.clock.now()

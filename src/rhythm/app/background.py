@@ -40,6 +40,7 @@ class BackgroundWorker:
         self._services = Services(store, services, time.monotonic, lambda: time.time_ns() // 1000, programs, _tell)
         self._stop = threading.Event()
         self._worker.sleep = self._sleep
+        self._worker.gives_up = lambda waited_s: self._stop.is_set()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         self.error: BaseException | None = None  # what ended it, if that was not `stop`
 

@@ -17,7 +17,7 @@ from rhythm.vm.snapshot import Snapshot
 
 def could_go_on(loaded: Loaded, program: Program, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]) -> bool:
     """Whether a turn of the workflow would change anything; it is computed and thrown away."""
-    if loaded.timed_out or loaded.owned != "[]":
+    if (loaded.timed_out and not snapshot.cancelled) or loaded.owned != "[]":
         return True
     turn = advance(program, snapshot, inputs_of(loaded, snapshot, outcomes, mail, "", loaded.now))
     return not (isinstance(turn, Suspended) and turn.snapshot is snapshot)

@@ -155,12 +155,12 @@ class Planner:
 
     def __init__(
         self, worker: str, programs: Programs, runs: Callable[[str, str], bool], attempts: Callable[[c.StartTask], int],
-        queue_of: Callable[[str], str | None], only_queue: str | None = None,
+        queue_of: Callable[[str], str | None], reserve: Callable[[int], bool], only_queue: str | None = None,
     ) -> None:  # fmt: skip
         """`runs`: whether this worker runs a task of this name and queue now; `queue_of`: the queue a task asks for itself;
-        `only_queue`: where everything goes, whatever they say."""
+        `reserve`: takes slots for so many, if there are; `only_queue`: where everything goes, whatever they say."""
         self.worker, self.programs, self.runs, self.attempts, self.queue_of = worker, programs, runs, attempts, queue_of
-        self.only_queue = only_queue
+        self.reserve, self.only_queue = reserve, only_queue
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
              owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
@@ -315,7 +315,7 @@ class _Rows:
             plan["op"] == "task" or (plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency"))
         )
         awaited = list(dict.fromkeys(numbers(plan))) if alone and plan is not None else []  # an id may be in a group twice
-        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(map(self._runs_here, awaited)):
+        if not 0 < len(awaited) <= OWNED_AT_ONCE or not all(map(self._runs_here, awaited)) or not self.planner.reserve(len(awaited)):
             return {}
         return {n: self.tasks.pop(n) for n in awaited}
 

@@ -6,7 +6,7 @@ What an attempt that was given up answers later is nobody's.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from rhythm.durations import show_duration
@@ -59,9 +59,12 @@ class Bodies:
         self._inbox.put(None)
 
     def ended(self, wait_s: float = 0.0) -> list[tuple[Body, Ended]]:
-        """What has ended, or run out of time; waits for the first of it if there is nothing yet."""
-        found = self._late()
-        answers = [] if found and not wait_s else self._answers(0.0 if found else wait_s)
+        """What has ended, or run out of time; waits for the first of it if there is nothing yet. An answer counts, however late
+        we come to look: only who has not answered is late."""
+        return self._taken(self._answers(0.0)) or self._late() or [*self._taken(self._answers(wait_s)), *self._late()]
+
+    def _taken(self, answers: Sequence[tuple[Body, Ended]]) -> list[tuple[Body, Ended]]:
+        found = []
         for body, ended in answers:
             if not body.over:
                 body.over = True

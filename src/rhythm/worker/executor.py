@@ -83,6 +83,8 @@ class Threads:
 
     @staticmethod
     def _attempt(attempt: Attempt) -> None:
+        if attempt.current.cancelled:  # before its turn came
+            return
         try:
             with attempt.current.entered():
                 ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))

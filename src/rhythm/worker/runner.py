@@ -72,6 +72,7 @@ class CheckpointingRunner(Runner):
     ) -> None:  # fmt: skip
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
+        self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
         self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us, self.program, observe)
         self._busy = True  # something has happened here since the services looked
 

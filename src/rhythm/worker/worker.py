@@ -50,6 +50,7 @@ from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
+AFTER_A_BUG_S = 1.0
 FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
 
@@ -62,6 +63,7 @@ class WorkerSettings(Record):
     batch: int = 100  # rows claimed at once
     claim_ttl_s: float = 30.0  # a worker that was killed is missed after this long; the claims of a living one are prolonged
     margin_s: float = 6.0  # before a claim expires, nothing more is begun under it
+    look_s: float = 1.0  # how often running tasks are looked up: they may have been cancelled
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
@@ -116,11 +118,15 @@ class Worker:
         self.ends: list[TaskEnd] = []
         self.draining = False
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
+        self.gives_up: Callable[[float], bool] = lambda waited_s: False  # on a commit without an answer, after so long
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
+        self.reserved = 0  # slots for the tasks of the turns that are being decided
+        self.missing: dict[str, float] = {}  # tasks without a handler here, and when they were first found
+        self._looked_at = now()  # whether running tasks were cancelled
         self.sizes = Sizes()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
         only_queue = settings.queues[0] if settings.one_queue else None
-        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, only_queue)
+        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue)
         self._extended_at = now()
 
     def step(self, wait_s: float = 0.0) -> bool:
@@ -137,8 +143,11 @@ class Worker:
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
             self.complain("unknown", "", str(problem))
-            self.unsure = True
-            return True
+        except Exception as problem:  # a bug; what is held here is looked at anew, and the others go on
+            self.complain("bug", "", "".join(traceback.format_exception(problem)))
+            self.sleep(AFTER_A_BUG_S)
+        self.unsure = True
+        return True
 
     def _reconcile(self) -> None:
         """After a call without an answer: what the database says is mine, and I do not know of, goes back; the rest is looked at anew."""
@@ -171,11 +180,12 @@ class Worker:
     # claims
 
     def _claim(self) -> bool:
+        """Without a free slot turns are taken all the same: a cancel, a timer or a signal may be what frees one."""
         room = min(self.settings.batch, self.settings.concurrency - len(self.bodies.running))
-        if self.draining or room <= 0:
+        if self.draining:
             return False
-        deadline = self._deadline()
-        claims = self.store.claim(self.name, self.settings.queues, room, self.settings.claim_ttl_s)
+        deadline, queues = self._deadline(), self.settings.queues if room > 0 else ()
+        claims = self.store.claim(self.name, queues, room if room > 0 else self.settings.batch, self.settings.claim_ttl_s)
         tasks = {claim.id: claim for claim in claims if claim.kind == TASK}
         for claim in claims:
             self._lose_older(claim.id)
@@ -193,6 +203,7 @@ class Worker:
 
     def _extend(self) -> None:
         """Prolongs the claims when a third of their time has passed; what is not extended any more is given up."""
+        self._stop_cancelled()
         if self.now() - self._extended_at < self.settings.claim_ttl_s / 3:
             return
         self._extended_at, deadline = self.now(), self._deadline()
@@ -200,13 +211,18 @@ class Worker:
         kept = self.store.extend(claims, self.settings.claim_ttl_s) if claims else {}
         for id in claims.keys() - kept.keys():
             self._lost(id)
-        for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
-            if task.cancel_requested:
-                self._cancel_queued(task.id)
         for id, held in self.held.items():
             held.deadline = deadline
             if kept[id] != held.wakes:
                 held.stale, held.wakes = True, kept[id]
+
+    def _stop_cancelled(self) -> None:
+        """Tasks that run here under claims of their own, and that nobody wants any more."""
+        if self.claims and self.now() - self._looked_at >= self.settings.look_s:
+            self._looked_at = self.now()
+            for task in self.store.load_tasks(list(self.claims)):
+                if task.cancel_requested:
+                    self._cancel_queued(task.id)
 
     def _lost(self, id: str) -> None:
         self.complain("lost", id, "the claim has passed to another worker")
@@ -278,9 +294,15 @@ class Worker:
     def _commit(self) -> bool:
         turns: dict[str, TurnCommit] = {}
         parks: list[Held] = []
+        self.reserved = 0
         for held in list(self.held.values()):
             if not held.stale:
-                turn = self._decided(held)
+                try:
+                    turn = self._decided(held)
+                except StoreError as problem:  # of a program that had to be read; the others are not to wait for it
+                    self.complain("unknown", held.id, str(problem))
+                    self.unsure = True
+                    continue
                 if turn is not None:
                     turns[held.id] = turn
                     self.sizes.turn(held.loaded.name if held.loaded else "", turn)
@@ -288,7 +310,12 @@ class Worker:
                     parks.append(held)
         ends, self.ends = self.ends, []
         if turns or ends:
-            for answer in self._flush(list(turns.values()), ends):
+            try:
+                answers = self._flush(list(turns.values()), ends)
+            except StoreError:
+                self.ends += ends  # sent again, or found to be committed, when the database is back
+                raise
+            for answer in answers:
                 self._after(self.held[answer.id], answer, turns[answer.id])
         if parks:
             claims = [Claim(held.id, 0, "", held.fence, held.wakes, 0, 0) for held in parks]
@@ -297,14 +324,31 @@ class Worker:
         return bool(turns or ends)
 
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
-        """The group commit. No answer is not a failure: what was committed is found by its witness, the rest is sent again."""
+        """The group commit. One item that cannot be stored is not to hold up the others: they are sent one by one, and it fails."""
+        try:
+            return self._sent(turns, ends)
+        except StoreError:
+            raise
+        except Exception as problem:
+            self.complain("bug", "", "".join(traceback.format_exception(problem)))
+            if len(turns) + len(ends) > 1:
+                answers = [answer for turn in turns for answer in self._flush([turn], [])]
+                for end in ends:
+                    self._flush([], [end])
+                return answers
+            error = {"code": "InternalError", "message": text_of(f"it cannot be stored: {type(problem).__name__}: {problem}"), "data": None}
+            return self._sent([_failing(turn, error) for turn in turns], [_failing_task(end, error) for end in ends])
+
+    def _sent(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+        """No answer is not a failure: what was committed is found by its witness, the rest is sent again."""
         answers: list[Committed] = []
+        began = self.now()
         for tries in count(1):
             try:
                 committed = self.store.commit(turns, ends)[0]
                 return [*answers, *(committed if tries == 1 else self._sent_again(turns, committed))]
             except StoreError as problem:
-                self._rest(tries, problem)
+                self._rest(tries, problem, began)
             witnesses, wakes, mine = self._witnesses(turns)
             answers += [self._settled(turn, witnesses[turn.id], wakes, mine) for turn in turns if turn.id in witnesses]
             turns = [turn for turn in turns if turn.id not in witnesses]
@@ -323,18 +367,21 @@ class Worker:
 
     def _witnesses(self, turns: Sequence[TurnCommit]) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
         """With which fence each turn was committed, if it was; the wakes of those held; what is mine. Asked until there is an answer."""
+        began = self.now()
         for tries in count(1):
             try:
                 found = {turn.id: self.store.witness(turn.id, turn.seq + 1) for turn in turns}
                 wakes = self.store.extend({turn.id: turn.fence for turn in turns}, self.settings.claim_ttl_s)
                 return {id: fence for id, fence in found.items() if fence is not None}, wakes, self.store.held_by(self.name)
             except StoreError as problem:
-                self._rest(tries, problem)
+                self._rest(tries, problem, began)
         raise AssertionError("it was asked until there was an answer")
 
-    def _rest(self, tries: int, problem: StoreError) -> None:
+    def _rest(self, tries: int, problem: StoreError, began: float) -> None:
         """The database does not answer: less and less often is it asked again."""
         self.complain("unknown", "", str(problem))
+        if self.gives_up(self.now() - began):
+            raise problem
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
 
     def _settled(self, turn: TurnCommit, witness: int, wakes: Mapping[str, int], mine: Mapping[str, int]) -> Committed:
@@ -365,8 +412,8 @@ class Worker:
             return self._promotion(held)
         if held.program is None:
             return self._failure(held, "InvalidProgram", f"version {loaded.version[:12]} of `{loaded.name}` cannot be run by this worker")
-        if loaded.paused and not loaded.ending and not held.ended:
-            return self._pause(held)
+        if loaded.paused and not loaded.ending:
+            return self._pause(held, loaded)
         cancelled_now = loaded.ending and not held.snapshot.cancelled  # what its `finally` awaits is run like any other task
         if held.owned and not held.running and not held.ended and not cancelled_now:
             return self._take_over(held)
@@ -442,8 +489,10 @@ class Worker:
         error = dump_trusted({"code": code, "message": message, "data": None})
         return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error, owned=None)
 
-    def _pause(self, held: Held) -> TurnCommit | None:
+    def _pause(self, held: Held, loaded: Loaded) -> TurnCommit | None:
         """A paused workflow keeps what it has and takes no turn. Tasks that run here go on, and are committed when they end."""
+        if held.ended:
+            return self._unchanged(held, loaded, *self._ended_rows(held, loaded))
         if held.running:
             held.inputs = None
         return None
@@ -536,9 +585,15 @@ class Worker:
 
     def _runs(self, name: str, queue: str) -> bool:
         """Whether a task may be run without a row of its own. A transactional one needs its row: the claim on it fences the transaction."""
-        task, room = self.tasks.get(name), len(self.bodies.running) < self.settings.concurrency
+        task, room = self.tasks.get(name), len(self.bodies.running) + self.reserved < self.settings.concurrency
         mine = task is not None and not task.transactional and queue in self.settings.queues
         return self.settings.owner_run and not self.draining and mine and room
+
+    def _reserve(self, count: int) -> bool:
+        """Whether there are slots for so many tasks; then they are taken."""
+        fits = len(self.bodies.running) + self.reserved + count <= self.settings.concurrency
+        self.reserved += count if fits else 0
+        return fits
 
     def _queue_of(self, name: str) -> str | None:
         task = self.tasks.get(name)
@@ -575,8 +630,10 @@ class Worker:
 
     def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
         """No handler of this name here: others may have it, so it is put back; after a while it fails."""
-        if task.age_us < self.settings.missing_task_grace_s * 1e6:
+        found = self.missing.setdefault(task.id, self.now())
+        if self.now() - found < self.settings.missing_task_grace_s:
             return TaskEnd(claim.id, claim.fence, FAILED, "null", self.settings.missing_task_retry_s, counts=False, worker=self.name)
+        del self.missing[task.id]
         why = self.why_missing(task.name)
         error = task_error(task.name, why)
         if self.observe:
@@ -695,3 +752,14 @@ def _end(ended: Ended) -> tuple[int, str]:
         return COMPLETED, ended.result
     frames = [text_of(frame)[:FRAME] for frame in ended.frames[-FRAMES:]]
     return FAILED, dump_trusted({**ended.error, "frames": frames} if frames else ended.error)
+
+
+def _failing(turn: TurnCommit, error: dict[str, Any]) -> TurnCommit:
+    """In place of a turn that cannot be stored."""
+    return TurnCommit(
+        turn.id, turn.seq, turn.fence, turn.wakes, "finish", turn.worker, "failed", status=FAILED, value=dump_trusted(error), owned=None
+    )
+
+
+def _failing_task(end: TaskEnd, error: dict[str, Any]) -> TaskEnd:
+    return end.replace(status=FAILED, value=dump_trusted(error), retry_s=None)
