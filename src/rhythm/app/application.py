@@ -151,12 +151,9 @@ class Rhythm:
         return self._loaded(definition) if definition else self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
-        from rhythm.lang.source import nearest
+        from rhythm.app.flows import no_workflow
 
-        names = [known.name for known, _ in store.definitions()]
-        near = nearest(name, names) if isinstance(name, str) else None
-        help = f"did you mean `{near}`?" if near else "registered are " + ", ".join(names[:10]) if names else "none is registered yet"
-        raise UnknownWorkflow(f"there is no workflow `{name}`; {help}")
+        raise UnknownWorkflow(no_workflow(name, [known.name for known, _ in store.definitions()]))
 
     # starting
 
