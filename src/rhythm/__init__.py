@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         init,
         list_executions,
         pause,
+        publish,
         queue_task,
         result,
         resume,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         DuplicateTask,
         ExecutionFailed,
         FlowError,
+        InvalidId,
         InvalidPayload,
         InvalidProgram,
         InvalidSetting,
@@ -52,10 +54,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict DuplicateTask ExecutionFailed FlowError InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
+    "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
     "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed UnknownExecution UnknownWorkflow"
 )
-_OF_THE_DEFAULT = "start_workflow start_many queue_task get list_executions result trace workflows signal cancel pause resume retry"
+_OF_THE_DEFAULT = "start_workflow start_many queue_task get list_executions result trace workflows signal publish cancel pause resume retry"
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
@@ -67,16 +69,30 @@ _HOMES = {
 
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
-    "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "ResultTimeout",
-    "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep",
+    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
+    "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep",
     "UnknownExecution", "UnknownWorkflow", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
-    "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
+    "publish", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'rhythm' has no attribute {name!r}")
+        raise AttributeError(f"module 'rhythm' has no attribute {name!r}{_meant(name)}", name=name)
     import importlib
 
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+def _meant(name: str) -> str:
+    """Advice on a name that is none; tools that only look for special names pay nothing for it."""
+    if name.startswith("_"):
+        return ""
+    from rhythm.lang.source import nearest
+
+    near = nearest(name, __all__)
+    return f"; did you mean {near!r}?" if near else ""

@@ -9,7 +9,8 @@
     ├── TaskCancelled      in a task, from `heartbeat`: nobody waits for this attempt any more
     ├── InvalidPayload     a caller: a value that is no JSON, cannot be stored, or is too large
     ├── ExecutionFailed    a caller who waits for a result: carries the execution's status and error
-    ├── UnknownExecution   a caller: there is no execution with this id, or an id that cannot be one
+    ├── UnknownExecution   a caller: there is no execution with this id
+    ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
@@ -66,7 +67,11 @@ class ExecutionFailed(RhythmError):
 
 
 class UnknownExecution(RhythmError):
-    """There is no execution with this id, or it is none that an execution can have."""
+    """There is no execution with this id."""
+
+
+class InvalidId(RhythmError, ValueError):
+    """An execution cannot have this id."""
 
 
 class UnknownWorkflow(RhythmError):

@@ -133,6 +133,14 @@ def test_every_public_name_is_there_and_documented_by_its_type() -> None:
         rhythm.nothing  # noqa: B018 - that it fails is the test
 
 
+def test_public_names_are_listed_and_a_misspelt_one_is_told() -> None:
+    assert set(rhythm.__all__) <= set(dir(rhythm))
+    with pytest.raises(AttributeError, match=r"module 'rhythm' has no attribute 'strat_workflow'; did you mean 'start_workflow'\?$"):
+        rhythm.strat_workflow  # noqa: B018 - asking for it is the test
+    with pytest.raises(AttributeError, match=r"module 'rhythm' has no attribute 'xyzzy'$"):
+        rhythm.xyzzy  # noqa: B018
+
+
 def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -> None:
     user = tmp_path / "user.py"
     user.write_text(

@@ -335,8 +335,8 @@ def test_whatever_gives_work_wakes_the_workers_of_this_process(make_app: MakeApp
         (lambda app: app.start_workflow("hodl"), rhythm.UnknownWorkflow, r"there is no workflow `hodl`; did you mean `hold`\?"),
         (lambda app: app.start_workflow("something_else"), rhythm.UnknownWorkflow, "registered are hold"),
         (lambda app: app.start_workflow("hold", object()), rhythm.InvalidPayload, "inputs"),
-        (lambda app: app.start_workflow("hold", id="a.b"), rhythm.UnknownExecution, "'a.b' cannot be an id: an id contains no dot"),
-        (lambda app: app.start_workflow("hold", id=5), rhythm.UnknownExecution, "5 cannot be an id: an id is a text"),
+        (lambda app: app.start_workflow("hold", id="a.b"), rhythm.InvalidId, "'a.b' cannot be an id: an id contains no dot"),
+        (lambda app: app.start_workflow("hold", id=5), rhythm.InvalidId, "5 cannot be an id: an id is a text"),
         (lambda app: app.start_workflow("hold", idempotency_key=""), ValueError, "an idempotency_key is a text of 1 to 200"),
         (lambda app: app.start_workflow("hold", delay="soon"), ValueError, "is not a duration"),
         (lambda app: app.start_workflow("hold", priority=1.5), ValueError, "priority is a whole number"),
@@ -361,6 +361,22 @@ def test_wrong_call_says_what_is_wrong(act: Any, error: type[Exception], message
             act(app)
 
 
+def test_long_list_of_what_is_registered_says_how_many_more_there_are() -> None:
+    with Rhythm("sqlite://:memory:", (), tasks={}, environment={}) as app:
+        app.register(*(f"workflow w{n:02}(inputs) {{ return 1 }}" for n in range(12)))
+        with pytest.raises(rhythm.UnknownWorkflow, match=r"registered are w00, .*, w09 and 2 more$"):
+            app.start_workflow("something_else")
+
+
+def test_log_and_progress_of_a_workflow_are_in_the_log_of_its_worker(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
+    app = make_app(flows=('workflow tells(inputs) {\n  log("half of it", { n: 1 })\n  progress(0.5, "so far")\n  return 1\n}',))
+    with caplog.at_level("DEBUG", "rhythm.worker"), app.worker():
+        app.start_workflow("tells").result(WAIT)
+    told = [(record.levelname, record.getMessage()) for record in caplog.records if record.name == "rhythm.worker"]
+    assert any(level == "DEBUG" and message.startswith("log ") and "half of it" in message for level, message in told)
+    assert any(level == "DEBUG" and message.startswith("progress ") and "50% so far" in message for level, message in told)
+
+
 def set_patience(*stores: Any, milliseconds: int) -> None:
     for store in stores:
         with store._lock:
@@ -376,7 +392,7 @@ def test_worker_outlives_a_database_that_does_not_answer_for_a_while(tmp_path: P
         set_patience(app.store, worker._store, milliseconds=1)
         other.execute("BEGIN IMMEDIATE")
         worker.start()
-        with pytest.raises(rhythm.StoreError, match="did not answer: database is locked"):
+        with pytest.raises(rhythm.StoreError, match=r"did not answer: database is locked; another process or connection .* `connection=`"):
             app.start_workflow("quick", 2)
         while "database is locked" not in caplog.text:
             pass

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from rhythm.app import Rhythm
 from rhythm.app.views import ExecutionView
 from rhythm.cli import database, waiting
+from rhythm.cli.hints import missing_tasks
 from rhythm.cli.main import COMMANDS, main
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
@@ -173,7 +175,8 @@ def test_file_is_never_taken_for_the_text_of_a_workflow(rhythm: Command, tmp_pat
     assert rhythm("start {odd}.flow").code == 0
 
 
-def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: Command, tmp_path: Path) -> None:
+def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: Command, make_app: MakeApp, tmp_path: Path) -> None:
+    make_app()
     (tmp_path / "bad.flow").write_text("workflow bad(inputs) {\n  retrun 1\n}\n")
     ran = rhythm("start bad.flow")
     assert (ran.code, ran.out) == (2, "")
@@ -185,10 +188,10 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [
-        ("start ordre", 1, "there is no workflow `ordre`; did you mean `order`?"),
+        ("start ordre", 2, "there is no workflow `ordre`; did you mean `order`?"),
         ("start nothing.flow", 2, "there is no file or folder nothing.flow to read workflows from"),
         ("start a/b", 2, "a/b is neither the name of a workflow nor a .flow file"),
-        ("start order --id a.b", 1, "'a.b' cannot be an id: an id contains no dot, slash, space or control character"),
+        ("start order --id a.b", 2, "'a.b' cannot be an id: an id contains no dot, slash, space or control character"),
         ("start order --priority high", 2, "--priority is a whole number, not high"),
         ("start order --priority 9999999999", 2, "priority is a whole number from -2,147,483,648 on"),
         ("start order --delay soon", 2, '--delay: "soon" is not a duration'),
@@ -235,6 +238,32 @@ def test_mistake_is_one_line_that_says_what_to_do(rhythm: Command, app: Rhythm, 
     assert ran.err.startswith("rhythm: ")
     assert message in ran.err
     assert len(app.list()) == 2
+
+
+def test_setting_that_cannot_be_is_wrong_usage(rhythm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RHYTHM_CONCURRENCY", "many")
+    for command in ("start order.flow", "list"):
+        ran = rhythm(command)
+        assert (ran.code, ran.out) == (2, "")
+        assert "concurrency" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("start ordre", "there is no workflow `ordre`; none is registered yet"),
+        ("start ordre --workflows order.flow", "there is no workflow `ordre`; did you mean `order`?"),
+        ("start bad.flow", "bad.flow:2:3"),
+        ("start order.flow --id a.b", "'a.b' cannot be an id"),
+        ("start order.flow -i n", "write KEY=TEXT"),
+    ],
+)
+def test_start_that_is_refused_leaves_no_new_database(rhythm: Command, tmp_path: Path, command: str, message: str) -> None:
+    (tmp_path / "bad.flow").write_text("workflow bad(inputs) {\n  retrun 1\n}\n")
+    ran = rhythm(f"{command} --database sqlite:///new.db")
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert not (tmp_path / "new.db").exists()
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\udcffb"])
@@ -446,6 +475,15 @@ def test_show_puts_a_failure_under_its_line_down_to_the_child_that_began_it(rhyt
     assert "failed[TaskFailed]: task `charge` failed: ValueError: no money" in rhythm(f"show {task}.1").out
 
 
+def test_show_tells_of_an_attempt_that_a_dead_worker_has_cost(rhythm: Command, app: Rhythm) -> None:
+    id = app.queue_task("charge", {"order": "A"}).id
+    for attempt, said in ((1, "1 of 1"), (2, "2, since a worker died with an earlier one")):
+        (claim,) = app.store.claim(f"worker {attempt}", ["default"], 1, 60.0)
+        assert claim.id == id
+        assert f"\nattempt     {said}\n" in rhythm(f"show {id}").out
+        assert app.store.rescue(10, 3, [f"worker {attempt}"]) == [id]
+
+
 def test_trace_tells_it_in_the_order_of_time_with_children_indented(rhythm: Command, app: Rhythm) -> None:
     id = app.start_workflow("parent", {"n": 0}).id
     until(app, id, ended)
@@ -629,6 +667,14 @@ def test_wait_says_when_nobody_serves_the_queue(rhythm: Command, app: Rhythm, mo
     id = app.list().items[0].id
     app.pause(id)
     assert f"note: it is paused; `rhythm resume {id}` lets it go on" in rhythm(f"result {id} --timeout 100ms").err
+
+
+def test_hint_about_a_missing_task_says_how_many_others_there_are() -> None:
+    app: Any = SimpleNamespace(tasks={f"task_{n:02}": None for n in range(13)})
+    waits: Any = SimpleNamespace(awaiting={"op": "task", "name": "else", "n": 1})
+    assert missing_tasks(app, waits).endswith(
+        "those registered are task_00, " + ", ".join(f"task_{n:02}" for n in range(1, 10)) + " and 3 more"
+    )
 
 
 def test_process_with_tasks_does_the_work_itself(shell: Shell, url: str) -> None:

@@ -58,5 +58,5 @@ def test_the_settings_of_the_folder_say_which_database_is_meant(shell: Shell) ->
     shell.write("rhythm.toml", "databse_url = 1\n")
     for command in ("migrate", "doctor"):
         ran = shell.rhythm(command)
-        assert (ran.returncode, ran.stdout) == (1, "")
+        assert (ran.returncode, ran.stdout) == (2, "")
         assert ran.stderr == "rhythm: there is no setting `databse_url` (rhythm.toml); did you mean `database_url`?\n"

@@ -349,6 +349,13 @@ def test_task_that_is_not_registered_is_in_the_trace_with_the_nearest_name(shell
     assert "pass the file that defines it with --app" in shell.rhythm("run", "main.flow").stderr
 
 
+def test_long_list_of_tasks_says_how_many_more_there_are(shell: Shell) -> None:
+    shell.write("main.flow", 'await task("else")')
+    shell.write("many.py", "import rhythm\n\nfor n in range(12):\n    rhythm.task(name=f'task_{n:02}')(lambda: None)\n")
+    assert "registered are task_00, task_01" in (told := shell.rhythm("run", "main.flow", "--app", "many.py").stderr)
+    assert "task_09 and 2 more" in told
+
+
 @pytest.mark.parametrize(
     ("task", "message"),
     [

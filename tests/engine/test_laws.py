@@ -543,3 +543,84 @@ def test_error_that_a_workflow_catches_has_no_lines_of_python(make_world: MakeWo
     assert sorted(result_of(world.run())) == ["code", "data", "message"]
     (child,) = world.inner.children("run")
     assert json.loads(child.error or "")["frames"][-1].endswith('raise ValueError("broken")')
+
+
+# when there is no room, no answer, no handler
+
+
+def test_worker_without_a_free_slot_still_takes_turns(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 1000 })', concurrency=1)
+    world.start()
+    rounds(world, 5)
+    world.inner.cancel(["run"])
+    rounds(world, 5)
+    assert world.inner.get(["run"])["run"].status == "cancelled"
+
+
+@BOTH
+def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(make_world: MakeWorld, owner_run: bool) -> None:
+    flow = """
+    await all([task("value", { x: 1, took: 3 }), task("value", { x: 2, took: 8 })])
+    for (i in range(5)) { await task("value", { x: "later" }) }
+    """
+    world = make_world(flow, owner_run=owner_run, owner_run_limit_s=100.0)
+    world.start()
+    rounds(world, 1)
+    world.inner.pause("run", True)
+    world.worker.unsure = True  # the pause is seen while both run
+    rounds(world, 60)
+    assert (world.inner.get(["run"])["run"].status, world.ran["value('later')"]) == ("paused", 0)
+    world.inner.pause("run", False)
+    assert world.run().status == "completed"
+    assert (world.ran["value(1)"], world.ran["value(2)"], world.ran["value('later')"]) == (1, 1, 5)
+
+
+def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: MakeWorld) -> None:
+    world = make_world('await all([task("value", { x: n, took: 1 }) for n in range(10)])', concurrency=3)
+    world.start()
+    most = 0
+    while world.inner.get(["run"])["run"].finished_at is None:
+        world.round()
+        most = max(most, len(world.worker.bodies.running))
+    assert most == 3
+
+
+def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: MakeWorld) -> None:
+    world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
+    world.start()
+    rounds(world, 2)
+    world.inner.cancel(["run.2"])
+    began = world.clock.seconds
+    while world.inner.get(["run.2"])["run.2"].finished_at is None:
+        world.round()
+    assert world.clock.seconds - began < 10
+
+
+def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWorld) -> None:
+    world = make_world('try { await task("nobody", {}, { retries: 0 }) } catch (e) { return e.message }', missing_task_grace_s=60.0)
+    world.start()
+    world.worker.draining = True
+    rounds(world, 1000)  # nobody looks
+    world.worker.draining = False
+    rounds(world, 30)
+    assert world.inner.get(["run"])["run"].status == "suspended"
+    assert "no worker has a handler" in result_of(world.run())
+
+
+@pytest.mark.parametrize("refused", ["turn", "end"])
+def test_item_that_the_database_refuses_fails_alone(make_world: MakeWorld, refused: str) -> None:
+    world = make_world('return await task("value", { x: ctx.id })', owner_run=refused == "turn")
+    commit = world.inner.commit
+
+    def picky(turns: Any, ends: Any) -> Any:
+        if any(turn.id == "bad" and turn.done for turn in turns) or any(end.value == '"bad"' for end in ends):
+            raise ValueError("a text that is too long for an index")
+        return commit(turns, ends)
+
+    world.inner.commit = picky  # type: ignore[method-assign]
+    world.worker.complain = lambda what, id, detail: None
+    for id in ("a", "bad", "b"):
+        world.start(id=id)
+    assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
+    ended = world.inner.get(["bad"])["bad"]
+    assert (ended.status, "it cannot be stored: ValueError" in (ended.error or "")) == ("failed", True)

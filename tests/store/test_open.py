@@ -5,12 +5,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rhythm.errors import StoreError
 from rhythm.store.open import open_store
+from rhythm.store.postgres import connection
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite import store as sqlite_store
 from rhythm.store.sqlite.store import SqliteStore
+from tests.support.postgres import Schemas
 
 
 def refused(url: str, create: bool = True) -> str:
@@ -70,7 +75,7 @@ def test_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
     for name in [name for name in sys.modules if name.startswith("rhythm.store.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    assert "pip install 'rhythm[postgres]'" in refused("postgresql://host/app")
+    assert "from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[postgres]'" in refused("postgresql://host/app")
 
 
 @pytest.mark.parametrize("url", ["mysql://me:secret@host/app", "rhythm.db", ""])
@@ -79,3 +84,46 @@ def test_unknown_url_says_what_is_possible_and_no_password(url: str) -> None:
     assert "sqlite:///rhythm.db" in message
     assert "postgresql://" in message
     assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said", "advice"),
+    [
+        ({"dbname": "nodb"}, 'database "nodb" does not exist', "make the database with `createdb NAME`, or check its name"),
+        ({"user": "noone"}, 'role "noone" does not exist', "check the user and the password"),
+    ],
+)
+def test_server_that_refuses_a_connection_is_told_with_its_words_and_what_to_check(
+    schemas: Schemas, wrong: dict[str, str], said: str, advice: str
+) -> None:
+    store = PostgresStore(make_conninfo(schemas.url, **wrong), "rhythm")
+    with pytest.raises(StoreError) as caught:
+        store.schema_version()
+    message = str(caught.value)
+    assert message.startswith("the PostgreSQL server refused the connection: ")
+    assert said in message
+    assert advice in message
+
+
+def test_wrong_password_is_a_refusal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise psycopg.OperationalError('connection failed: FATAL:  password authentication failed for user "ada"')
+
+    monkeypatch.setattr(connection.psycopg, "connect", refuse)
+    with pytest.raises(StoreError, match=r'refused the connection: .* failed for user "ada"; check the user and the password in the URL$'):
+        PostgresStore("postgresql://ada@host/app", "rhythm").schema_version()
+
+
+def test_server_that_is_not_there_has_refused_nothing() -> None:
+    with pytest.raises(StoreError, match=r"^the PostgreSQL database did not answer: "):
+        PostgresStore("postgresql://nobody@127.0.0.1:1/x", "rhythm").schema_version()
+
+
+def test_lock_that_is_held_for_too_long_says_who_holds_it_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "BUSY_MS", 1)
+    one, other = SqliteStore(str(tmp_path / "a.db")), SqliteStore(str(tmp_path / "a.db"))
+    one.migrate()
+    with one._transaction(), pytest.raises(StoreError, match=r"database is locked; another process .* write transaction .*`connection=`$"):
+        other.register([])
+    one.close()
+    other.close()

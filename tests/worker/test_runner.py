@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rhythm.engine.doctor import examine
-from rhythm.errors import ExecutionFailed, UnknownExecution, UnknownWorkflow
+from rhythm.errors import ExecutionFailed, InvalidId, UnknownExecution, UnknownWorkflow
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import Task
@@ -81,7 +81,7 @@ def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(tmp_pa
     [
         (lambda runs: runs.run("nobody"), UnknownWorkflow, "there is no workflow `nobody`"),
         (lambda runs: runs.resume("nobody"), UnknownExecution, "there is no execution 'nobody'"),
-        (lambda runs: runs.run("main", {}, id="a.b"), UnknownExecution, "contains no dot"),
+        (lambda runs: runs.run("main", {}, id="a.b"), InvalidId, "contains no dot"),
         (lambda runs: runs.run("main", {}), ExecutionFailed, "failed: MissingProperty: there is no property `first`"),
     ],
 )

@@ -15,18 +15,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-from rhythm.app.handle import Handle
+from rhythm.app.handle import Handle, id_of
 from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, line_of, turn, view, workflow_view
-from rhythm.app.waiting import Changes, Patience
+from rhythm.app.waiting import Changes, Patience, look
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.errors import NotDelivered, NotRetryable, StoreError, UnknownExecution, UnknownWorkflow
+from rhythm.errors import InvalidId, NotDelivered, NotRetryable, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.settings import Settings, load_settings
-from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewEvent, NewExecution, NewSignal, Store
 from rhythm.store.open import open_store
 from rhythm.worker.handlers import Task, Tasks, default_tasks
 from rhythm.worker.sizes import Sizes
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from rhythm.app.aio import AsyncRhythm
     from rhythm.app.background import BackgroundWorker
+    from rhythm.app.handle import Id
     from rhythm.settings import Given
     from rhythm.worker.worker import WorkerSettings
 
@@ -150,12 +151,9 @@ class Rhythm:
         return self._loaded(definition) if definition else self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
-        from rhythm.lang.source import nearest
+        from rhythm.app.flows import no_workflow
 
-        names = [known.name for known, _ in store.definitions()]
-        near = nearest(name, names) if isinstance(name, str) else None
-        help = f"did you mean `{near}`?" if near else "registered are " + ", ".join(names[:10]) if names else "none is registered yet"
-        raise UnknownWorkflow(f"there is no workflow `{name}`; {help}")
+        raise UnknownWorkflow(no_workflow(name, [known.name for known, _ in store.definitions()]))
 
     # starting
 
@@ -252,7 +250,7 @@ class Rhythm:
 
     # asking
 
-    def get(self, id: str) -> ExecutionView:
+    def get(self, id: Id) -> ExecutionView:
         """The execution as it is now; `UnknownExecution` if there is none of this id."""
         return view(self._execution(id))
 
@@ -265,16 +263,19 @@ class Rhythm:
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
-    def result(self, id: str, timeout: float | str | None = None) -> Any:
-        """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long."""
+    def result(self, id: Id, timeout: float | str | None = None) -> Any:
+        """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
+
+        A database that goes away is waited for; `StoreError` if it has not answered for 30 s, or when the timeout is over.
+        """
         patience, changed = Patience(timeout, time.monotonic), threading.Event()
         with self.changes.heard_by(changed.set):
-            while not (execution := self.get(id)).ended:
-                changed.wait(patience.rest_s(execution))
+            while isinstance(found := look(self.get, id), StoreError) or not found.ended:
+                changed.wait(patience.rest_s(found))
                 changed.clear()
-        return execution.value()
+        return found.value()
 
-    def trace(self, id: str) -> Steps:
+    def trace(self, id: Id) -> Steps:
         """What has happened in an execution and everything below it, in the order of time."""
         steps, waiting = list[TraceStep](), [self._execution(id)]
         for row in waiting:
@@ -286,22 +287,25 @@ class Rhythm:
                 waiting += self.store.children(row.id)
         return in_order(steps)
 
-    def _execution(self, id: str) -> Execution:
-        found = self.store.get([id]).get(id) if isinstance(id, str) else None
+    def _execution(self, id: Id) -> Execution:
+        id = _possible(id)
+        found = self.store.get([id]).get(id)
         return found if found is not None else _unknown(id)
 
-    def _workflow(self, id: str) -> str:
-        if self._execution(id).type != WORKFLOW:
+    def _workflow(self, id: Id) -> str:
+        row = self._execution(id)
+        if row.type != WORKFLOW:
             raise ValueError(f"{id} is a task: only workflows are paused and resumed")
-        return id
+        return row.id
 
     # changing
 
-    def signal(self, id: str, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
+    def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
         """Sends a signal; it waits in the mailbox until the workflow asks for it. False: this `signal_id` was sent before.
 
         `NotDelivered` if the execution has ended or its mailbox is full.
         """
+        id = _possible(id)
         own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
@@ -314,19 +318,32 @@ class Rhythm:
         self._wake()
         return answer == "sent"
 
-    def cancel(self, id: str) -> bool:
+    def publish(self, type: str, data: Any = None, *, event_id: str | None = None) -> bool:
+        """Publishes an event to everyone who waits for it, or started before it and will wait.
+
+        False: this `event_id` was published before.
+        """
+        id = _name(event_id, "an event_id") if event_id is not None else self._new_id()
+        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"))
+        self._sizes.payload("event", type, id, event.data)
+        answer = self.store.publish(event)
+        self._wake()
+        return answer == "published"
+
+    def cancel(self, id: Id) -> bool:
         """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
+        id = _possible(id)
         return self._told(id, self.store.cancel([id]).get(id))
 
-    def pause(self, id: str, reason: str = "", by: str = "") -> bool:
+    def pause(self, id: Id, reason: str = "", by: str = "") -> bool:
         """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
         return self._told(id, self.store.pause(self._workflow(id), True, reason, by))
 
-    def resume(self, id: str) -> bool:
+    def resume(self, id: Id) -> bool:
         """Lets a paused workflow go on. False: it has ended already."""
         return self._told(id, self.store.pause(self._workflow(id), False))
 
-    def retry(self, id: str, *, from_start: bool = False) -> Handle:
+    def retry(self, id: Id, *, from_start: bool = False) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
 
         With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
@@ -338,7 +355,7 @@ class Rhythm:
         new_id, row = self._new_id(), self._execution(id)
         version = self._current(row.name, self.store).version if from_start and row.type == WORKFLOW else row.version
         plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
-        started = self.store.retry(id, plan)
+        started = self.store.retry(row.id, plan)
         if started is None:
             _unknown(id)
         if from_start and not started.created:
@@ -346,7 +363,7 @@ class Rhythm:
         self._wake()
         return Handle(self, started.id, started.created)
 
-    def _told(self, id: str, answer: bool | None) -> bool:
+    def _told(self, id: Id, answer: bool | None) -> bool:
         if answer is None:
             _unknown(id)
         self._wake()
@@ -413,9 +430,15 @@ def _unknown(id: Any) -> NoReturn:
     raise UnknownExecution(f"there is no execution {id!r}")
 
 
+def _possible(given: Id) -> str:
+    """The id of an execution that there may be: what no database could hold is asked of none."""
+    id = id_of(given)
+    return id if id.isprintable() else _unknown(id)
+
+
 def _valid_id(id: Any) -> str:
     if problem := problem_with_id(id) if isinstance(id, str) else "an id is a text":
-        raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
+        raise InvalidId(f"{id!r} cannot be an id: {problem}")
     assert isinstance(id, str)
     return id
 

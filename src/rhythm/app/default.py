@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     _aio = Rhythm().aio  # for type checkers alone: these names are made when they are asked for, below
     start_workflow, start_many, queue_task = _aio.start_workflow, _aio.start_many, _aio.queue_task
     get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows
-    signal, cancel, pause, resume, retry = _aio.signal, _aio.cancel, _aio.pause, _aio.resume, _aio.retry
+    signal, publish = _aio.signal, _aio.publish
+    cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
 
 _NAMES = {"list_executions": "list"}  # where a name alone would not say it
 _app: Rhythm | None = None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rhythm.errors import FlowError
 from rhythm.ir.codec import dump_program
 from rhythm.lang.flow.check import workflow_names
 from rhythm.lang.flow.compile import Compilation, compile_flow
 from rhythm.lang.flow.rules.known import Known
-from rhythm.lang.source import render_all
+from rhythm.lang.source import nearest, render_all, some_of
 from rhythm.store.base import Definition
 
 
@@ -67,3 +68,10 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
 
 def _definitions(one: Compilation) -> list[Definition]:
     return [Definition(p.name, p.version, p.language, one.source.text, dump_program(p), p.file) for p in one.programs]
+
+
+def no_workflow(name: Any, names: Sequence[str]) -> str:
+    """That there is no workflow of this name, and what may have been meant."""
+    near = nearest(name, names) if isinstance(name, str) else None
+    help = f"did you mean `{near}`?" if near else f"registered are {some_of(names)}" if names else "none is registered yet"
+    return f"there is no workflow `{name}`; {help}"

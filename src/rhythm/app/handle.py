@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
     from rhythm.app.views import ExecutionView
 
@@ -46,3 +49,17 @@ class Handle:
     def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
         """Sends it a signal. False: this `signal_id` was sent before."""
         return self._app.signal(self.id, name, payload, signal_id=signal_id)
+
+
+if TYPE_CHECKING:
+    Id: TypeAlias = str | Handle | AsyncHandle  # what names an execution to the application
+
+
+def id_of(given: Id) -> str:
+    """The id of an execution that is named by its id or its handle."""
+    handle = getattr(given, "_behind", given)  # of one with coroutines
+    if isinstance(handle, Handle):
+        return handle.id
+    if not isinstance(given, str):
+        raise TypeError(f"an execution is named by its id, a text, or by its handle, not by {given!r:.80}")
+    return given

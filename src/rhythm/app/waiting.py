@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rhythm.app.views import ExecutionView
 from rhythm.durations import duration_s, show_duration
-from rhythm.errors import ResultTimeout
+from rhythm.errors import ResultTimeout, StoreError
+
+if TYPE_CHECKING:
+    from rhythm.app.handle import Id
 
 FIRST_S, LONGEST_S = 0.005, 1.0  # between two looks: doubled each time
+SILENCE_S = 30.0  # of the database, that waiting outlives
 
 
 class Changes:
@@ -37,16 +43,35 @@ class Patience:
     def __init__(self, timeout: float | str | None, now: Callable[[], float]) -> None:
         self.limit_s = None if timeout is None else duration_s(timeout)
         self.now, self.began, self._next_s = now, now(), FIRST_S
+        self._silent: float | None = None  # since when the database has not answered
 
-    def rest_s(self, execution: ExecutionView) -> float:
-        """How long to wait now; `ResultTimeout` if the time is over."""
+    def rest_s(self, found: ExecutionView | StoreError) -> float:
+        """How long to wait now. `ResultTimeout` if the time is over; what the database said, if it is over without an answer."""
         rest, self._next_s = self._next_s, min(self._next_s * 2, LONGEST_S)
-        if self.limit_s is None:
-            return rest
-        left = self.began + self.limit_s - self.now()
-        if left <= 0:
-            raise ResultTimeout(_over(execution, self.limit_s))
-        return min(rest, left)
+        left = self._left_s(found)
+        if left > 0:
+            return min(rest, left)
+        if isinstance(found, StoreError):
+            raise found
+        raise ResultTimeout(_over(found, self.limit_s or 0.0))
+
+    def _left_s(self, found: ExecutionView | StoreError) -> float:
+        now = self.now()
+        if not isinstance(found, StoreError):
+            self._silent = None
+        elif self._silent is None:
+            self._silent = now
+        ends = [] if self.limit_s is None else [self.began + self.limit_s]
+        ends += [] if self._silent is None else [self._silent + SILENCE_S]
+        return min(ends, default=math.inf) - now
+
+
+def look(get: Callable[[Id], ExecutionView], id: Id) -> ExecutionView | StoreError:
+    """The execution, or why the database did not answer."""
+    try:
+        return get(id)
+    except StoreError as problem:
+        return problem
 
 
 def _over(execution: ExecutionView, limit_s: float) -> str:

@@ -30,7 +30,7 @@ ALIKE = 0.85  # ids of the same hour are alike in their first half
 @contextmanager
 def application(args: Arguments) -> Iterator[Rhythm]:
     """The application on a database that is there already."""
-    with _refusals(args):
+    with refusals(args):
         from rhythm.app import Rhythm
         from rhythm.store.open import open_store
 
@@ -48,7 +48,7 @@ def application(args: Arguments) -> Iterator[Rhythm]:
 @contextmanager
 def new_application(args: Arguments) -> Iterator[Rhythm]:
     """The application on a database that is made and migrated if need be."""
-    with _refusals(args):
+    with refusals(args):
         from rhythm.app import Rhythm
 
         settings = read_settings(args.database)
@@ -74,7 +74,7 @@ def _must_be_current(pending: list[Any], version: int) -> None:
 
 
 @contextmanager
-def _refusals(args: Arguments) -> Iterator[None]:
+def refusals(args: Arguments) -> Iterator[None]:
     """What the application and the drivers refuse, in the words of the command line."""
     from rhythm.errors import StoreError
 

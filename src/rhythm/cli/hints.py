@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rhythm.cli.words import printable, tasks_of
-from rhythm.lang.source import nearest
+from rhythm.lang.source import nearest, some_of
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
@@ -39,5 +39,5 @@ def missing_tasks(app: Rhythm, execution: ExecutionView) -> str:
     if not missing:
         return ""
     near = nearest(missing[0], app.tasks)
-    what = f"did you mean `{near}`?" if near else "those registered are " + (", ".join(sorted(app.tasks)[:10]) or "none")
+    what = f"did you mean `{near}`?" if near else f"those registered are {some_of(app.tasks) or 'none'}"
     return printable(f"--app registers no task `{missing[0]}`; {what}")

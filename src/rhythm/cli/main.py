@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("rhythm: stopped", file=sys.stderr)
         return 130
     except Exception as problem:
-        from rhythm.errors import FlowError, RhythmError
+        from rhythm.errors import FlowError, InvalidSetting, RhythmError
 
         if not isinstance(problem, RhythmError):
             raise
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered", file=sys.stderr)
         else:
             print(f"rhythm: {' '.join(str(problem).split())}", file=sys.stderr)
-        return 2 if isinstance(problem, FlowError) else 1
+        return 2 if isinstance(problem, FlowError | InvalidSetting) else 1
 
 
 def _run(name: str, args: list[str]) -> int:

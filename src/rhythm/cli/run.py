@@ -26,7 +26,7 @@ from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.rules.known import Known
-from rhythm.lang.source import Diagnostic, Source, nearest, render
+from rhythm.lang.source import Diagnostic, Source, nearest, render, some_of
 from rhythm.store.base import Store
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import default_tasks
@@ -124,7 +124,7 @@ def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program
 
 def _why_missing(name: str) -> str:
     near = nearest(name, default_tasks)
-    known = f"did you mean `{near}`?" if near else "registered are " + ", ".join(sorted(default_tasks)[:10])
+    known = f"did you mean `{near}`?" if near else f"registered are {some_of(default_tasks)}"
     return f"no task of this name is registered; {known if default_tasks else 'pass the file that defines it with --app'}"
 
 

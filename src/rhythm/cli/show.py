@@ -83,7 +83,7 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "created", moment(e.created_at, now)
     yield "ended", moment(e.finished_at, now) + f", after {_took(e)}" if e.finished_at else ""
     yield "queue", printable(e.queue)
-    yield "attempt", f"{e.attempt} of {e.max_attempts}" if e.type == "task" else ""
+    yield "attempt", _attempt(e) if e.type == "task" else ""
     yield "parent", e.parent_id or ""
     yield "retry of", e.retry_of or ""
     yield "retried as", "{id} ({status})".format(**again) if (again := _retried_as(app, e)) else ""
@@ -91,6 +91,13 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "attributes", _value(e.attributes) if e.attributes else ""
     yield "inputs", _value(e.inputs)
     yield "result", _value(e.result) if e.status == "completed" else ""
+
+
+def _attempt(e: ExecutionView) -> str:
+    """A worker that dies costs an attempt that the task does not have to pay for: only so there are more than it may have."""
+    if e.attempt <= e.max_attempts:
+        return f"{e.attempt} of {e.max_attempts}"
+    return f"{e.attempt}, since a worker died with an earlier one"
 
 
 def _what(app: Rhythm, e: ExecutionView) -> str:

@@ -2,7 +2,8 @@
 
 A FILE.flow is registered first, and the workflow named like the file is started, or else the first in it. Workers do the work;
 with --wait and --app this process does, too, and prints the result in place of the id.
-Exit code 0: started (or, with --wait, completed); 1: failed or cancelled; 2: it could not be started; 3: not ended after --timeout.
+Exit code 0: started (or, with --wait, completed); 1: failed or cancelled, the id or key is taken
+(--on-conflict fail), or the database cannot be used; 2: it cannot be started as it was asked to; 3: not ended after --timeout.
 
   id=$(rhythm start order.flow -i orderId=A17)
   rhythm start order -i total:=99.5 --key A17 --app tasks.py --wait --timeout 1m
@@ -16,13 +17,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.connect import new_application
+from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.result import TIMEOUT
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rhythm.app import ExecutionView, Handle, Rhythm
 
 FOLLOWING = (
@@ -49,10 +52,13 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    _fit_together(args)
+    with refusals(args):
+        _fit_together(args)
+        request = _request(args)
+        _before_a_database_is_made(args)
     with new_application(args) as app:
         load_tasks(args)
-        handle = _start(app, args)
+        handle = _start(app, args, request)
         return follow(app, handle, args) if args.wait else print_id(handle, args.output)
 
 
@@ -78,13 +84,41 @@ def _fit_together(args: Arguments) -> None:
         raise UsageError("a database in memory ends with this command: give --wait and --app, or another --database")
 
 
-def _start(app: Rhythm, args: Arguments) -> Handle:
-    inputs, attributes = read_inputs(args), read_pairs(args.attribute, "--attribute")
-    name = _registered(app, args)
-    handle = app.start_workflow(
-        name, inputs, id=args.id, idempotency_key=args.key, on_conflict=args.on_conflict, queue=args.queue,
-        priority=_whole(args.priority), delay=read_duration(args.delay, "--delay"), attributes=attributes,
-    )  # fmt: skip
+def _request(args: Arguments) -> dict[str, Any]:
+    """What is asked of `start_workflow`, besides the name."""
+    from rhythm.ids import problem_with_id
+
+    if args.id is not None and (problem := problem_with_id(args.id)):
+        raise UsageError(f"{args.id!r} cannot be an id: {problem}")
+    return {
+        "inputs": read_inputs(args), "id": args.id, "idempotency_key": args.key, "on_conflict": args.on_conflict, "queue": args.queue,
+        "priority": _whole(args.priority), "delay": read_duration(args.delay, "--delay"),
+        "attributes": read_pairs(args.attribute, "--attribute"),
+    }  # fmt: skip
+
+
+def _before_a_database_is_made(args: Arguments) -> None:
+    """A workflow that does not compile, or that nobody can have registered yet, leaves no new file behind."""
+    import os
+
+    url = read_settings(args.database).database_url
+    path = url.removeprefix("sqlite:///")
+    if path == url or os.path.exists(path):
+        return
+    from rhythm.app.flows import compile_flows, no_workflow, read_flows
+
+    names = [definition.name for definition in compile_flows(read_flows(_sources(args, False)))]
+    if not args.workflow.endswith(".flow") and args.workflow not in names:
+        raise UsageError(no_workflow(args.workflow, names))
+
+
+def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
+    from rhythm.errors import InvalidPayload, UnknownWorkflow
+
+    try:
+        handle = app.start_workflow(_registered(app, args), **request)
+    except (InvalidPayload, UnknownWorkflow) as problem:
+        raise UsageError(str(problem)) from problem
     _say(handle.get(), handle.created)
     return handle
 
@@ -92,17 +126,23 @@ def _start(app: Rhythm, args: Arguments) -> Handle:
 def _registered(app: Rhythm, args: Arguments) -> str:
     """The name of the workflow to start, after its file and those of --workflows have been registered."""
     named: str = args.workflow
+    if sources := _sources(args, app.store.definition(named) is not None):
+        app.register(*sources)
+    return _choose(named) if named.endswith(".flow") else named
+
+
+def _sources(args: Arguments, known: bool) -> list[Path]:
+    """The files and folders to register: those that are given, else those of the settings if the name is not known yet."""
+    from pathlib import Path
+
+    named: str = args.workflow
     is_file = named.endswith(".flow")
     if "/" in named and not is_file:
         raise UsageError(f"{named} is neither the name of a workflow nor a .flow file")
     sources = [*([named] if is_file and not _inside(named, args.workflows) else []), *args.workflows]
-    if not sources and app.store.definition(named) is None:
+    if not sources and not known:
         sources = list(read_settings(args.database).workflow_paths)
-    if sources:
-        from pathlib import Path
-
-        app.register(*map(Path, sources))  # what is a path is never taken for the text of a workflow
-    return _choose(named) if is_file else named
+    return [Path(source) for source in sources]  # what is a path is never taken for the text of a workflow
 
 
 def _inside(file: str, folders: list[str]) -> bool:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
-from rhythm.app.waiting import Patience
+from rhythm.app.waiting import Patience, look
 from rhythm.cli.table import cut, paint, width_of
 from rhythm.cli.words import length, waits_for
-from rhythm.errors import ResultTimeout
+from rhythm.errors import ResultTimeout, StoreError
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
@@ -70,18 +70,19 @@ def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callabl
 def _wait(app: Rhythm, id: str, patience: Patience, progress: Progress, hint: Hint, alive: Callable[[], object]) -> ExecutionView:
     changed, hinted, since, before = threading.Event(), "", time.monotonic(), ""
     with app.changes.heard_by(changed.set):
-        while not (execution := app.get(id)).ended:
+        while isinstance(found := look(app.get, id), StoreError) or not found.ended:
             alive()
-            progress(execution)
-            if progress.said != before:
-                before, since = progress.said, time.monotonic()
-            elif time.monotonic() - since > PATIENCE_S and before != hinted:
-                hinted = before
-                if text := hint(execution):
-                    progress.note(text)
-            changed.wait(patience.rest_s(execution))
+            if not isinstance(found, StoreError):
+                progress(found)
+                if progress.said != before:
+                    before, since = progress.said, time.monotonic()
+                elif time.monotonic() - since > PATIENCE_S and before != hinted:
+                    hinted = before
+                    if text := hint(found):
+                        progress.note(text)
+            changed.wait(patience.rest_s(found))
             changed.clear()
-    return execution
+    return found
 
 
 def finish(app: Rhythm, execution: ExecutionView) -> int:

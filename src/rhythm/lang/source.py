@@ -116,6 +116,13 @@ def nearest(word: str, known: Iterable[str], likeness: float = 0.65) -> str | No
     return folded[match[0]] if match else None
 
 
+def some_of(names: Iterable[str], shown: int = 10) -> str:
+    """The first of these names, and how many more there are."""
+    ordered = sorted(names)
+    more = f" and {len(ordered) - shown:,} more" if len(ordered) > shown else ""
+    return ", ".join(ordered[:shown]) + more
+
+
 @lru_cache(1024)
 def _pairs(word: str) -> frozenset[str]:
     """The letters of a word, two by two with its ends: words that share many of them are alike."""

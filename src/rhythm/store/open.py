@@ -63,7 +63,8 @@ def _postgres(url: str) -> Store:
     try:
         from rhythm.store.postgres.store import PostgresStore
     except ImportError as problem:
-        raise StoreError(f"PostgreSQL needs a driver: pip install 'rhythm[postgres]' ({problem})") from problem
+        what = "install Rhythm from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[postgres]'"
+        raise StoreError(f"PostgreSQL needs a driver: {what} ({problem})") from problem
     base, _, query = url.partition("?")
     parts = [part for part in query.split("&") if part]
     schema = next((part.partition("=")[2] for part in parts if part.startswith("schema=")), SCHEMA)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.payload import dump, load
-from rhythm.errors import ExecutionFailed, StoreError, UnknownExecution, UnknownWorkflow
+from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -49,7 +49,7 @@ class Runner:
         if program is None:
             raise UnknownWorkflow(f"there is no workflow `{name}`")
         if id is not None and (problem := problem_with_id(id)):
-            raise UnknownExecution(f"{id!r} cannot be an id: {problem}")
+            raise InvalidId(f"{id!r} cannot be an id: {problem}")
         id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
         queue = self.settings.queues[0] if self.settings.one_queue else program.options.get("queue", self.settings.queues[0])
         new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "inputs"), program.version, timeout_s=program.options.get("timeout"))

@@ -27,6 +27,12 @@ PINNED = {
     "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
 }  # fmt: skip
 
+REFUSALS = {  # what the server says, and what to do
+    r'database ".*" does not exist': "make the database with `createdb NAME`, or check its name in the URL",
+    r'role ".*" does not exist|authentication failed|no password supplied': "check the user and the password in the URL",
+    r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
+}
+
 Clock = Callable[[], int]
 Row = Any  # a tuple, as wide as its statement says
 T = TypeVar("T")
@@ -41,6 +47,23 @@ class UndoneError(Exception):
 
 class AgainError(Exception):
     """Something has changed while the transaction waited: it must look anew."""
+
+
+def _connected(url: str) -> psycopg.Connection[Row]:
+    """A new connection. A server that answers, and refuses, is told apart from one that does not answer."""
+    try:
+        return psycopg.connect(url, autocommit=True)
+    except psycopg.ProgrammingError as problem:
+        raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
+    except psycopg.OperationalError as problem:
+        if "FATAL" not in str(problem):
+            raise
+        raise StoreError(f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}") from problem
+
+
+def _to_check(refusal: str) -> str:
+    """What to do about a refusal. Of what the server says while it connects there is the text alone, without a code."""
+    return next((f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), "")
 
 
 class Connection:
@@ -154,10 +177,7 @@ class Connection:
         self.query(sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)))
 
     def _connect(self) -> psycopg.Connection[Row]:
-        try:
-            return psycopg.connect(self.url, autocommit=True)
-        except psycopg.ProgrammingError as problem:
-            raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
+        return _connected(self.url)
 
     def _forget(self) -> None:
         """Whatever the server still does with it, nothing is sent on this connection again."""
@@ -190,7 +210,7 @@ class Spare:
 
     def _taken(self) -> psycopg.Connection[Row]:
         if not self._free:
-            return psycopg.connect(self.url, autocommit=True)
+            return _connected(self.url)
         connection = self._free.pop()
         connection.execute("DISCARD ALL")
         return connection

@@ -95,6 +95,15 @@ def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
     return db
 
 
+def _to_do(problem: sqlite3.Error) -> str:
+    if getattr(problem, "sqlite_errorname", "") != "SQLITE_BUSY":
+        return ""
+    return (
+        f"; another process or connection has held a write transaction open for longer than {BUSY_MS // 1000} s: "
+        "commit it, or start what belongs to it with `connection=`"
+    )
+
+
 class SqliteStore(base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
@@ -109,7 +118,7 @@ class SqliteStore(base.Store):
         try:
             self._db = _opened(path, clock, create)
         except sqlite3.Error as problem:
-            raise StoreError(f"cannot open the SQLite database {path}: {problem}") from problem
+            raise StoreError(f"cannot open the SQLite database {path}: {problem}{_to_do(problem)}") from problem
 
     def close(self) -> None:
         with self._lock:
@@ -133,7 +142,7 @@ class SqliteStore(base.Store):
         try:
             self._db.execute(text)
         except sqlite3.OperationalError as problem:
-            raise StoreError(f"the SQLite database {self.path} did not answer: {problem}") from problem
+            raise StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}") from problem
 
     def _all(self, name: str, *args: Any) -> list[Any]:
         with self._lock:
