@@ -34,5 +34,6 @@ class Limits(Record):
 
 DEFAULT_LIMITS = Limits()
 
+LONGEST_NAME = 200  # of a task, workflow, queue, signal, event or attribute, in characters
 INT_MAX = 2**63 - 1
 INT_MIN = -(2**63)

@@ -182,9 +182,10 @@ def test_one_who_has_ended_is_not_woken(store: Store) -> None:
 
 
 def test_pruning_takes_old_events_that_nobody_holds(store: Store, clock: Clock) -> None:
+    publish(store, "free")
+    clock.forward(1)
     parked(store)
     publish(store, "taken")
-    publish(store, "free")
     clock.forward(100)
     store.prune(50, 10)
     assert (publish(store, "taken"), publish(store, "free")) == ("duplicate", "published")
@@ -217,3 +218,15 @@ def test_each_takes_the_oldest_since_it_started() -> None:
 def test_what_fits_a_wait(wanted: Any, data: Any, fits: bool) -> None:
     found = matches([Wait("w", 1, "paid", json.dumps(wanted), NOW)], [Event("e", "paid", 1, json.dumps(data), NOW)])
     assert bool(found) == fits
+
+
+def test_an_event_that_somebody_may_still_ask_for_is_not_pruned(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    clock.forward(1)
+    assert publish(store) == "published"
+    clock.forward(100)
+    store.prune(10.0, 10)
+    assert publish(store) == "duplicate"
+    assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
+    store.prune(10.0, 10)
+    assert publish(store) == "published"

@@ -380,8 +380,7 @@ class Rhythm:
         try:
             return runner.resume(handle.id)
         finally:
-            runner.worker.stop()
-            runner.worker.bodies.handlers.close()
+            runner.close()
             self.changes.tell()
 
     def worker(self, *, queues: Iterable[str] | None = None, concurrency: int | None = None) -> BackgroundWorker:

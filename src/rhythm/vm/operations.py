@@ -7,6 +7,7 @@ from typing import Any
 
 from rhythm.durations import duration_s
 from rhythm.ir.operations import GROUPS, OPERATIONS
+from rhythm.limits import LONGEST_NAME
 from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
@@ -148,13 +149,20 @@ def _options(op: str, value: Any) -> dict[str, Any]:
 def _name(op: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise Fault("InvalidArgument", f"`{op}` needs a name, not {kind(value) if value != '' else 'an empty text'}")
+    return _short(op, value)
+
+
+def _short(op: str, value: str) -> str:
+    """Names are looked up in indexes of the database, which take no long ones."""
+    if len(value) > LONGEST_NAME:
+        raise Fault("InvalidArgument", f"a name of `{op}` has at most {LONGEST_NAME} characters, not {len(value):,}")
     return value
 
 
 def _text(option: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise Fault("InvalidArgument", f"`{option}` is text, not {kind(value) if value != '' else 'an empty one'}")
-    return value
+    return _short(option, value)
 
 
 def _payload(m: Machine, value: Any, what: str) -> Any:

@@ -122,6 +122,17 @@ class CheckpointingRunner(Runner):
                     raise
                 self.worker.sleep(LOOK_S)
 
+    def close(self, grace_s: float = 5.0) -> None:
+        """Lets end what was begun here for others, and gives back the rest."""
+        self.worker.draining, last = True, self.now() + grace_s
+        while not self.worker.idle and self.now() < last:
+            self.worker.step(LOOK_S)
+        try:
+            self.worker.stop()
+        except StoreError as problem:
+            self.worker.complain("unknown", "", f"its claims expire by themselves: {problem}")
+        self.handlers.close()
+
     def _round(self) -> None:
         did, wait_s = self.services.run(self._busy)
         self._busy = self.worker.step(0.0 if did or self._busy else min(wait_s, LOOK_S))
