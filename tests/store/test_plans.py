@@ -95,7 +95,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delete_waits", dict(ids=IDS, completed=IDS), "event_waits_pkey timer_tasks_pkey"),
     ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
     ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
-    ("release_children", dict(id=IDS, first=ONES, last=ONES), "executions_unfinished"),
+    ("release_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
     ("consume_signals", dict(signal=IDS, id=IDS, seq=ONES), "workflow_signals_pkey"),
     (
         "insert_signals",

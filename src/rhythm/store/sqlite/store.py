@@ -218,7 +218,7 @@ class SqliteStore(base.Store):
             id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
             child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
             held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
         )  # fmt: skip
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
@@ -443,7 +443,7 @@ class SqliteStore(base.Store):
                 fence = fences[new.child_no] = self._one("next_fence")[0]
                 self._start(new.replace(held=True), now)
                 expires = now + int(turn.claim_ttl_s * US)
-                self._db.execute("UPDATE executions SET held = 0 WHERE id = ?", (new.id,))
+                self._db.execute("UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?", (now, new.id))
                 self._all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
         return fences
 
@@ -459,7 +459,7 @@ class SqliteStore(base.Store):
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
         """Lets children begin that were held back; the waits for events that are open from now on."""
         self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
-        for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last}):
+        for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last, "now": now}):
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
@@ -599,7 +599,7 @@ class SqliteStore(base.Store):
         status, type = row[0], row[4]
         if status >= TERMINAL:
             return False
-        self._all("flag_cancel", now, id)
+        self._all("flag_cancel", {"id": id, "now": now})
         if type == WORKFLOW:
             self._all("free_delayed", id)
             self._wake(id, now)
