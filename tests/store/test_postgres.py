@@ -369,6 +369,27 @@ def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Sch
     assert store.get(["w"])["w"].status == "pending"
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("default_transaction_read_only", "on", "read-only"),
+        ("lock_timeout", "1ms", "lock timeout"),
+        ("statement_timeout", "1ms", "statement timeout"),
+    ],
+)
+def test_a_session_that_cannot_do_its_work_is_a_store_error_once_and_opened_again(
+    store: PostgresStore, session: psycopg.Connection, setting: str, value: str, problem: str
+) -> None:
+    """Such as after a failover, when the connection leads to the server that may only be read from then on."""
+    start(store, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    store.db.alone(lambda: store.db.set(setting, value))
+    with pytest.raises(StoreError, match=problem):
+        store.cancel(["w"])
+    session.rollback()
+    assert store.cancel(["w"]) == {"w": True}
+
+
 def test_a_server_that_is_not_there_is_a_store_error() -> None:
     store = PostgresStore("postgresql://nobody@127.0.0.1:1/none?connect_timeout=1")
     with pytest.raises(StoreError):

@@ -120,8 +120,8 @@ class Connection:
                     return self._once(work)
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
                     continue
-                except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
-                    self._forget()
+                except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
+                    self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
                     raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
                 except errors.InsufficientPrivilege as problem:
                     raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem

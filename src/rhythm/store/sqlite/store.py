@@ -118,32 +118,38 @@ class SqliteStore(base.Store):
     def _transaction(self) -> Iterator[None]:
         """Everything inside is committed together, or nothing is."""
         with self._lock:
-            self._say("BEGIN IMMEDIATE")
+            self._run("BEGIN IMMEDIATE")
             try:
                 yield
-                self._say("COMMIT")
+                self._run("COMMIT")
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # some problems, such as a full disk, have undone it already
+                    self._run("ROLLBACK")
                 raise
 
-    def _say(self, text: str) -> None:
-        """A file that is locked for too long, or a disk that is full, is a database that does not answer."""
+    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+        """The rows of a statement, and how many it has changed.
+
+        A file that is locked for too long or cannot be written, or a disk that is full, is a database that does not answer.
+        """
         try:
-            self._db.execute(text)
+            with self._lock:
+                cursor = self._db.execute(text, args)
+                return cursor.fetchall(), cursor.rowcount
         except sqlite3.OperationalError as problem:
+            if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # the statement itself is wrong
+                raise
             raise StoreError(f"the SQLite database {self.path} did not answer: {problem}") from problem
 
     def _all(self, name: str, *args: Any) -> list[Any]:
-        with self._lock:
-            return self._db.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[0]
 
     def _one(self, name: str, *args: Any) -> Any:
         rows = self._all(name, *args)
         return rows[0] if rows else None
 
     def _count(self, name: str, *args: Any) -> int:
-        return self._db.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).rowcount
+        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1]
 
     # schema
 
@@ -296,7 +302,7 @@ class SqliteStore(base.Store):
         if crashes >= crash_limit:
             status = self._one("status_of", id)[0]
             self._all("delete_ready", id)
-            self._db.execute("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
+            self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
             self._all("insert_history", id, seq + 1, raised, worker, status, FAILED, "crash loop", 0, now, None)
             self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
 
@@ -443,7 +449,7 @@ class SqliteStore(base.Store):
                 fence = fences[new.child_no] = self._one("next_fence")[0]
                 self._start(new.replace(held=True), now)
                 expires = now + int(turn.claim_ttl_s * US)
-                self._db.execute("UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?", (now, new.id))
+                self._run("UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?", (now, new.id))
                 self._all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
         return fences
 
@@ -603,7 +609,7 @@ class SqliteStore(base.Store):
         if type == WORKFLOW:
             self._all("free_delayed", id)
             self._wake(id, now)
-        elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
+        elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
             self._all("delete_ready", id)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
@@ -679,7 +685,7 @@ class SqliteStore(base.Store):
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
         if type == WORKFLOW:
             self._wake(id, now)
-        elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
+        elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
             self._all("delete_ready", id)
             self._finish(id, FAILED, _error("Timeout", "the task was not done in time"), now, None, None)
         self._all("time_out", now, id)
@@ -723,9 +729,7 @@ class SqliteStore(base.Store):
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
                     ("event_waits", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
-                    self._db.execute(
-                        f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
-                    )
+                    self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
 
     # reading
@@ -740,8 +744,7 @@ class SqliteStore(base.Store):
                 where.append(condition)
                 args += values
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
-        with self._lock:
-            return [Execution(*row) for row in self._db.execute(text, (*args, limit)).fetchall()]
+        return [Execution(*row) for row in self._run(text, (*args, limit))[0]]
 
     def children(self, id: str) -> list[Execution]:
         return [
@@ -750,8 +753,7 @@ class SqliteStore(base.Store):
         ]
 
     def _select(self, where: str, *args: Any) -> list[Any]:
-        with self._lock:
-            return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
+        return self._run(f"{SQL['execution']} {where}", args)[0]
 
     def waits(self, id: str) -> list[NewWait]:
         return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
