@@ -46,6 +46,9 @@ class JoinedStore(SqliteStore):
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor.rowcount
 
+    def _read(self, text: str, args: Any = ()) -> list[Any]:
+        return self._run(text, args)[0]
+
     def _cursor(self) -> sqlite3.Cursor:
         """One that gives plain rows, whatever rows the owner of the connection likes."""
         cursor = self._db.cursor()

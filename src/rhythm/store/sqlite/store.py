@@ -1,6 +1,7 @@
 """The store on SQLite. `BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here.
 
-One connection for each store, used by one thread at a time. Commits are synced to disk before they are acknowledged.
+One connection for each store, used by one thread at a time, and one for those who only look. Commits are synced to disk before they
+are acknowledged.
 """
 
 from __future__ import annotations
@@ -104,15 +105,19 @@ class SqliteStore(base.Store):
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
         self.path, self.clock = path, clock
-        self._lock = threading.RLock()
+        self._lock, self._reading_lock = threading.RLock(), threading.Lock()
+        self._reader: sqlite3.Connection | None = None
         try:
             self._db = _opened(path, clock, create)
         except sqlite3.Error as problem:
             raise StoreError(f"cannot open the SQLite database {path}: {problem}") from problem
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._reading_lock:
+            if self._reader is not None:
+                self._reader.close()
             self._db.close()
+            self._reader = self._db
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -128,18 +133,31 @@ class SqliteStore(base.Store):
                 raise
 
     def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
-        """The rows of a statement, and how many it has changed.
-
-        A file that is locked for too long or cannot be written, or a disk that is full, is a database that does not answer.
-        """
+        """The rows of a statement, and how many it has changed."""
         try:
             with self._lock:
                 cursor = self._db.execute(text, args)
                 return cursor.fetchall(), cursor.rowcount
         except sqlite3.OperationalError as problem:
-            if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # the statement itself is wrong
-                raise
-            raise StoreError(f"the SQLite database {self.path} did not answer: {problem}") from problem
+            raise self._told(problem) from problem
+
+    def _read(self, text: str, args: Any = ()) -> list[Any]:
+        """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write."""
+        if self.path == ":memory:":
+            return self._run(text, args)[0]
+        try:
+            with self._reading_lock:
+                if self._reader is None:
+                    self._reader = _connect(self.path, "ro")
+                return self._reader.execute(text, args).fetchall()
+        except sqlite3.OperationalError as problem:
+            raise self._told(problem) from problem
+
+    def _told(self, problem: sqlite3.OperationalError) -> Exception:
+        """A file that is locked for too long or cannot be written, or a disk that is full, is a database that does not answer."""
+        if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # the statement itself is wrong
+            return problem
+        return StoreError(f"the SQLite database {self.path} did not answer: {problem}")
 
     def _all(self, name: str, *args: Any) -> list[Any]:
         return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[0]
@@ -191,11 +209,12 @@ class SqliteStore(base.Store):
                 self._all("register_definition", dict(definition.__dict__, file=definition.file))
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
-        row = self._one("definition_version", name, version) if version else self._one("definition_current", name)
-        return Definition(*row) if row else None
+        asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
+        rows = self._read(SQL[asked[0]], asked[1])
+        return Definition(*rows[0]) if rows else None
 
     def definitions(self) -> list[tuple[Definition, int]]:
-        return [(Definition(*row[:-1]), row[-1]) for row in self._all("definitions")]
+        return [(Definition(*row[:-1]), row[-1]) for row in self._read(SQL["definitions"])]
 
     # starting
 
@@ -744,7 +763,7 @@ class SqliteStore(base.Store):
                 where.append(condition)
                 args += values
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
-        return [Execution(*row) for row in self._run(text, (*args, limit))[0]]
+        return [Execution(*row) for row in self._read(text, (*args, limit))]
 
     def children(self, id: str) -> list[Execution]:
         return [
@@ -753,18 +772,18 @@ class SqliteStore(base.Store):
         ]
 
     def _select(self, where: str, *args: Any) -> list[Any]:
-        return self._run(f"{SQL['execution']} {where}", args)[0]
+        return self._read(f"{SQL['execution']} {where}", args)
 
     def waits(self, id: str) -> list[NewWait]:
-        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
+        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._read(SQL["waits"], (id,))]
 
     def due(self, id: str) -> dict[int, int]:
-        return dict(self._all("due", {"id": id}))
+        return dict(self._read(SQL["due"], {"id": id}))
 
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
-            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
+            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._read(SQL["history"], (id,))
         ]
 
     # doctor
