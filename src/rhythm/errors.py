@@ -107,7 +107,7 @@ class InvalidSetting(RhythmError):
 
 
 class StoreError(RhythmError):
-    """The database cannot be opened, or is not what this version of Rhythm needs."""
+    """The database cannot be opened, does not answer, or is not what this version of Rhythm needs."""
 
 
 class DuplicateTask(RhythmError):

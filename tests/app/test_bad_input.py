@@ -131,3 +131,32 @@ def test_database_that_does_not_come_back_is_told(schemas: Schemas, monkeypatch:
     monkeypatch.setattr(store.db, "url", "postgresql:///nothing?host=/nowhere&connect_timeout=1")
     with pytest.raises(rhythm.StoreError, match=r"the PostgreSQL database did not answer: .*nowhere"):
         runs.resume(id)
+
+
+def test_text_that_no_index_takes_fails_its_own_workflow_only(make_app: MakeApp) -> None:
+    """PostgreSQL's indexes refuse what SQLite's take; nobody waits for it on either."""
+    app = make_app(fine, flows=("workflow long(inputs) {\n  publish(inputs.name, 1)\n}", CALL.format("fine")))
+    with app.worker():
+        long = app.start_workflow("long", {"name": "x" * 20_000})
+        with pytest.raises(rhythm.ExecutionFailed, match="at most 200 characters"):
+            long.result("60s")
+        assert app.start_workflow("fine").result("60s") == "fine"
+
+
+def test_worker_that_is_stopped_while_the_database_is_away_stops(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app(fine, flows=(CALL.format("fine"),))
+    worker = app.worker()
+    away: list[str] = []
+
+    def nobody(*args: Any) -> Any:
+        away.append("")
+        raise rhythm.StoreError("it is away")
+
+    for call in ("commit", "witness"):
+        monkeypatch.setattr(worker._store, call, nobody)
+    worker.start()
+    app.start_workflow("fine")
+    while not away:
+        pass
+    worker.stop(grace_s=0.1)
+    assert not worker._thread.is_alive()

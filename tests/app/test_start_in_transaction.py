@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -79,6 +80,31 @@ def test_conflict_undoes_the_start_alone_and_leaves_the_callers_own_work(app: Rh
     connection.commit()
     assert orders(connection) == ["a"]
     assert [execution.id for execution in app.list()] == ["taken"]
+
+
+def wait_until_another_is_blocked(app: Rhythm) -> None:
+    if isinstance(app.store, SqliteStore):
+        while app.store._lock.acquire(timeout=0.1):  # not only for a moment
+            app.store._lock.release()
+    else:
+        assert isinstance(app.store, PostgresStore)
+        with psycopg.connect(app.store.db.url, autocommit=True) as admin:
+            while not admin.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall():
+                pass
+
+
+def test_start_that_waits_for_the_key_of_another_keeps_nobody_else_waiting(app: Rhythm, connection: Any) -> None:
+    app.start_workflow("hold", id="other")
+    first = app.start_workflow("hold", idempotency_key="k", connection=connection)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(app.start_workflow, "hold", idempotency_key="k")
+        wait_until_another_is_blocked(app)
+        assert app.get("other").status == "pending"
+        if isinstance(app.store, PostgresStore):  # SQLite has one writer, who is the caller
+            assert app.signal("other", "go")
+        assert not second.done()
+        connection.commit()
+        assert second.result(30).id == first.id
 
 
 def test_replace_in_a_transaction_that_is_rolled_back_cancels_nobody(app: Rhythm, connection: Any) -> None:

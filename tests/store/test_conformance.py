@@ -629,6 +629,39 @@ def test_a_task_that_nobody_runs_in_time_fails(store: Store, clock: Clock) -> No
     assert (status(store, "w.1"), ready_rows(store)) == ("failed", [("w", 0, 0)])
 
 
+def test_the_time_of_a_delayed_execution_begins_when_it_may_begin(store: Store, clock: Clock) -> None:
+    store.start([workflow(delay_s=2.0, timeout_s=1.0), task("t", delay_s=2.0, timeout_s=1.0)])
+    clock.forward(2)
+    assert store.fire_timers(10) == (2, NOW + 3_000_000)
+    assert (store.load(["w"])[0].timed_out, status(store, "t")) == (False, "pending")
+    clock.forward(1)
+    assert store.fire_timers(10) == (2, None)
+    assert (store.load(["w"])[0].timed_out, status(store, "t")) == (True, "failed")
+
+
+@pytest.mark.parametrize("let_go", ["release", "flag", "cancel"])
+def test_the_time_of_what_is_held_back_begins_when_it_is_let_go(store: Store, clock: Clock, let_go: str) -> None:
+    claim = begun(store)
+    held = workflow("w.1", parent_id="w", child_no=1, root_id="w", held=True, timeout_s=5.0)
+    assert outcome(store, turn(claim, end="own", starts=(held,))) == "own"
+    clock.forward(60)
+    assert store.fire_timers(10) == (0, None)
+    if let_go == "cancel":
+        store.cancel(["w.1"])
+    else:
+        outcome(store, turn(claim, 1, "own", **{"releases" if let_go == "release" else "cancels": ((1, 1),)}))
+    assert store.fire_timers(10) == (0, NOW + 65_000_000)
+    clock.forward(5)
+    assert store.fire_timers(10) == (1, None)
+    assert store.load(["w.1"])[0].timed_out
+
+
+def test_the_time_of_a_promoted_task_begins_at_once(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, starts=(task("w.1", timeout_s=5.0),), promoted=(1,), claim_ttl_s=TTL)) == "parked"
+    assert store.fire_timers(10) == (0, NOW + 5_000_000)
+
+
 # signals
 
 

@@ -95,7 +95,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delete_waits", dict(ids=IDS, completed=IDS), "event_waits_pkey timer_tasks_pkey"),
     ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
     ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
-    ("release_children", dict(id=IDS, first=ONES, last=ONES), "executions_unfinished"),
+    ("release_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
     ("consume_signals", dict(signal=IDS, id=IDS, seq=ONES), "workflow_signals_pkey"),
     (
         "insert_signals",
@@ -271,9 +271,11 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
 @pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
 def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
     asked: list[str] = []
-    full_file._db.set_trace_callback(asked.append)
+    read(full_file)  # opens the connection of those who only look
+    assert full_file._reader
+    full_file._reader.set_trace_callback(asked.append)
     read(full_file)
-    full_file._db.set_trace_callback(None)
+    full_file._reader.set_trace_callback(None)
     steps = steps_of(full_file, asked[0], ())
     assert all(
         step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each")) for step in steps

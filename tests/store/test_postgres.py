@@ -27,6 +27,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.postgres import connection as sessions
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
@@ -367,6 +368,56 @@ def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Sch
     with pytest.raises(StoreError):
         store.get(["w"])
     assert store.get(["w"])["w"].status == "pending"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "problem"),
+    [
+        ("default_transaction_read_only", "on", "read-only"),
+        ("lock_timeout", "1ms", "lock timeout"),
+        ("statement_timeout", "1ms", "statement timeout"),
+    ],
+)
+def test_a_session_that_cannot_do_its_work_is_a_store_error_once_and_opened_again(
+    store: PostgresStore, session: psycopg.Connection, setting: str, value: str, problem: str
+) -> None:
+    """Such as after a failover, when the connection leads to the server that may only be read from then on."""
+    start(store, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    store.db.alone(lambda: store.db.set(setting, value))
+    with pytest.raises(StoreError, match=problem):
+        store.cancel(["w"])
+    session.rollback()
+    assert store.cancel(["w"]) == {"w": True}
+
+
+def test_calls_that_wait_for_a_lock_keep_nobody_else_waiting(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many: the one whose lock they wait for may be the next to call, and could not let go of it."""
+    monkeypatch.setattr(sessions, "PATIENCE_S", 0.01)
+    start(store, "w", "x")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    waiting = [pool.submit(store.cancel, ["w"]) for _ in range(sessions.SESSIONS + 1)]
+    while len(schemas.admin.execute(b"SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall()) < len(waiting):
+        assert not any(future.done() for future in waiting)
+    assert store.cancel(["x"]) == {"x": True}
+    session.rollback()
+    assert [future.result() for future in waiting] == [{"w": True}] * len(waiting)
+    assert len(store.db._idle) == sessions.SESSIONS
+
+
+def test_of_several_sessions_that_break_together_one_is_a_store_error(
+    schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor
+) -> None:
+    together = threading.Barrier(2)
+    list(pool.map(lambda _: store.db.alone(lambda: together.wait(10)), range(2)))
+    assert len(store.db._idle) == 2
+    for idle in store.db._idle:
+        schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [idle.info.backend_pid])
+    with pytest.raises(StoreError):
+        store.get(["w"])
+    assert list(pool.map(lambda _: store.db.alone(lambda: together.wait(10) >= 0), range(2))) == [True, True]
 
 
 def test_a_server_that_is_not_there_is_a_store_error() -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from rhythm.errors import StoreError
 from rhythm.store.base import WORKFLOW, NewExecution
 from rhythm.store.sqlite.store import SqliteStore
 
@@ -30,3 +34,50 @@ def test_a_transaction_on_sqlite_is_the_only_writer_before_it_reads(tmp_path: Pa
     store.cancel(["w"])
     store.close()
     assert set(seen) == {"database is locked"}
+
+
+def start(store: SqliteStore, id: str, inputs: str = "null") -> None:
+    store.start([NewExecution(id, WORKFLOW, "main", "default", inputs)])
+
+
+def test_a_full_disk_is_a_store_error_and_nothing_of_the_transaction_stays(tmp_path: Path) -> None:
+    with closing(SqliteStore(str(tmp_path / "rhythm.db"))) as store:
+        store.migrate()
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count = {pages + 4}")
+        with pytest.raises(StoreError, match="did not answer: database or disk is full"):
+            start(store, "large", '"' + 100_000 * "x" + '"')
+        store._db.execute(f"PRAGMA max_page_count = {pages + 1000}")
+        start(store, "small")
+        assert list(store.get(["large", "small"])) == ["small"]
+
+
+def test_a_database_that_may_only_be_read_is_a_store_error(tmp_path: Path) -> None:
+    with closing(SqliteStore(str(tmp_path / "rhythm.db"))) as store:
+        store.migrate()
+        store._db.execute("PRAGMA query_only = ON")
+        with pytest.raises(StoreError, match="readonly"):
+            start(store, "w")
+        store._db.execute("PRAGMA query_only = OFF")
+        start(store, "w")
+
+
+def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "rhythm.db")
+    monkeypatch.setattr("rhythm.store.sqlite.store.BUSY_MS", 0)
+    with closing(SqliteStore(path)) as new:
+        new.migrate()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        with closing(SqliteStore(path, create=False)) as store:
+            other.execute("BEGIN EXCLUSIVE")
+            for read in (lambda: store.get(["w"]), lambda: store.claim("a", ["default"], 1, 30.0), store.definitions):
+                with pytest.raises(StoreError, match="locked"):
+                    read()
+            other.execute("ROLLBACK")
+            assert store.get(["w"]) == {}
+
+
+def test_a_statement_that_is_wrong_is_no_store_error(tmp_path: Path) -> None:
+    with closing(SqliteStore(str(tmp_path / "rhythm.db"))) as store, pytest.raises(sqlite3.OperationalError, match="no such table"):
+        start(store, "w")

@@ -1,11 +1,11 @@
-"""One connection to PostgreSQL, used by one thread at a time: transactions, retries, and opening it again after it broke."""
+"""The way to PostgreSQL: a few sessions, each used by one thread at a time; transactions, retries, and new sessions for broken ones."""
 
 from __future__ import annotations
 
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -20,12 +20,17 @@ from rhythm.store.sqlfile import statements
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
 SQL = {name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
 TRIES = 20  # of a transaction that met another one
+SESSIONS = 4  # of one store, in ordinary times
+PATIENCE_S = 1.0  # then a thread gets a session all the same: those who have them may be waiting for it
 
 # Every statement is written for one plan: along an index, by nested loops. Tables that have just been filled, or were empty when
 # they were last analysed, must not talk the planner out of it.
 PINNED = {
     "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
 }  # fmt: skip
+
+# A process that is frozen in the middle of a transaction is not to freeze the others for ever.
+BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "60s"}
 
 REFUSALS = {  # what the server says, and what to do
     r'database ".*" does not exist': "make the database with `createdb NAME`, or check its name in the URL",
@@ -66,22 +71,39 @@ def _to_check(refusal: str) -> str:
     return next((f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), "")
 
 
+class Mine(threading.local):
+    """What the calling thread uses."""
+
+    busy = False  # it is inside a call, which has its session
+    open: psycopg.Connection[Row] | None = None
+
+
 class Connection:
-    """Runs named statements in the tables of one schema. `clock`: the time of tests; else it is the database's."""
+    """Runs named statements in the tables of one schema. `clock`: the time of tests; else it is the database's.
+
+    A call that waits, perhaps for a lock of its own caller's transaction, does not keep the calls of other threads waiting.
+    """
 
     def __init__(self, url: str, schema: str, clock: Clock | None) -> None:
         self.url, self.schema, self.clock = url, schema, clock
-        self._lock = threading.RLock()
-        self._open: psycopg.Connection[Row] | None = None
+        self._mine, self._room = Mine(), threading.Semaphore(SESSIONS)
+        self._idle: list[psycopg.Connection[Row]] = []
+        self._last: psycopg.Connection[Row] | None = None
 
     def close(self) -> None:
-        with self._lock:
-            self._forget()
+        """Lets those who are using it end first."""
+        taken = [self._room.acquire(timeout=PATIENCE_S) for _ in range(SESSIONS)]
+        self._forget()
+        self._room.release(sum(taken))
 
     @property
     def backend(self) -> int:
-        """The process of the server behind this connection; 0 without one."""
-        return self._open.info.backend_pid if self._open is not None and not self._open.closed else 0
+        """The process of the server behind the session that was used last; 0 without one."""
+        return self._last.info.backend_pid if self._last is not None and not self._last.closed else 0
+
+    @property
+    def _open(self) -> psycopg.Connection[Row] | None:
+        return self._mine.open
 
     def transaction(self, work: Callable[[], T]) -> T:
         """Everything that `work` does is committed together, or nothing is. It may run more than once."""
@@ -137,18 +159,44 @@ class Connection:
     # the connection itself
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
-        with self._lock:
+        with self._session():
             for _ in range(TRIES):
                 try:
                     return self._once(work)
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
                     continue
-                except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
-                    self._forget()
+                except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
+                    raise
+                except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
+                    self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
                     raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
                 except errors.InsufficientPrivilege as problem:
                     raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
+
+    @contextmanager
+    def _session(self) -> Iterator[None]:
+        """A session for this thread, preferably the one that was used last; what is called within a call uses the same."""
+        if self._mine.busy:
+            yield
+            return
+        stays = self._room.acquire(timeout=PATIENCE_S)
+        self._mine.busy = True
+        with suppress(IndexError):
+            self._mine.open = self._idle.pop()
+        try:
+            yield
+        finally:
+            self._give_back(stays)
+
+    def _give_back(self, stays: bool) -> None:
+        used, self._mine.open, self._mine.busy = self._mine.open, None, False
+        if used is not None and stays:
+            self._idle.append(used)
+        elif used is not None:
+            used.close()
+        if stays:
+            self._room.release()
 
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         connection = self._connected()
@@ -166,10 +214,12 @@ class Connection:
 
     def _connected(self) -> psycopg.Connection[Row]:
         if self._open is None or self._open.closed:
-            self._open = self._connect()
+            opened = self._mine.open = self._last = self._connect()
             for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
-                self._open.adapters.register_dumper(int, dumper)
-            self._set_all({"search_path": sql.Identifier(self.schema).as_string(self._open), **PINNED})
+                opened.adapters.register_dumper(int, dumper)
+            self._set_all({"search_path": sql.Identifier(self.schema).as_string(opened), **PINNED, **BOUNDED})
+            return opened
+        self._last = self._open
         return self._open
 
     def _set_all(self, settings: Mapping[str, str], local: bool = False) -> None:
@@ -180,10 +230,13 @@ class Connection:
         return _connected(self.url)
 
     def _forget(self) -> None:
-        """Whatever the server still does with it, nothing is sent on this connection again."""
+        """Whatever the server still does with it, nothing is sent on this session again, nor on the idle ones: they are as broken."""
         if self._open is not None:
             self._open.close()
-            self._open = None
+            self._mine.open = None
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
 
 class Spare:
@@ -209,11 +262,14 @@ class Spare:
             raise
 
     def _taken(self) -> psycopg.Connection[Row]:
-        if not self._free:
-            return _connected(self.url)
-        connection = self._free.pop()
-        connection.execute("DISCARD ALL")
-        return connection
+        while self._free:
+            connection = self._free.pop()
+            try:
+                connection.execute("DISCARD ALL")
+                return connection
+            except psycopg.Error:  # broken since it was used: the server was restarted
+                connection.close()
+        return _connected(self.url)
 
     def close(self) -> None:
         while self._free:
@@ -227,7 +283,7 @@ class Joined(Connection):
         super().__init__(store.url, store.schema, store.clock)
         if not isinstance(given, psycopg.Connection):
             raise TypeError(f"`connection` must be a psycopg connection (not an asynchronous one), not {type(given).__name__}")
-        self._open = given
+        self._given = given
 
     def close(self) -> None:
         """It is not ours to close."""
@@ -236,13 +292,11 @@ class Joined(Connection):
         return self.transaction(work)
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
-        assert self._open is not None
-        return self._open.cursor(row_factory=tuple_row).execute(text, values, binary=True)
+        return self._given.cursor(row_factory=tuple_row).execute(text, values, binary=True)
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
-        connection = self._open
-        assert connection is not None
+        connection = self._given
         if connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE:
             raise ValueError("`connection` commits every statement by itself: begin a transaction first (with connection.transaction(): …)")
         for _ in range(TRIES):

@@ -30,16 +30,17 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 
 -- name: insert_executions
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_at)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, t.now + x.timeout_us
+  x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, x.timeout_us,
+  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
   unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
   %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
-  %(later_us)s::bigint[])
+  %(later_us)s::bigint[], %(delay_us)s::bigint[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, later_us, ord) ORDER BY x.ord
+  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -376,13 +377,15 @@ WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS 
 
 -- name: flag_children
 -- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
-UPDATE executions e SET cancel_requested_at = %(now)s, held = e.held AND e.type = 1
+UPDATE executions e SET cancel_requested_at = %(now)s, held = e.held AND e.type = 1,
+  timeout_at = CASE WHEN e.held AND e.type = 0 THEN %(now)s + e.timeout_us ELSE e.timeout_at END
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE e.parent_id = x.id AND e.child_no BETWEEN x.first AND x.last AND e.finished_at IS NULL AND e.cancel_requested_at IS NULL
 RETURNING e.id, e.type
 
 -- name: release_children
-UPDATE executions e SET held = false FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+UPDATE executions e SET held = false, timeout_at = %(now)s + e.timeout_us
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE e.parent_id = x.id AND e.child_no BETWEEN x.first AND x.last AND e.finished_at IS NULL AND e.held
 RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 
@@ -432,7 +435,9 @@ SELECT id, held, now_us() FROM executions WHERE id = ANY(%(ids)s::text[]) AND st
 SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND held ORDER BY id FOR UPDATE
 
 -- name: flag_cancel
-UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)s), held = false WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
+UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)s), held = false,
+  timeout_at = CASE WHEN held THEN %(now)s + timeout_us ELSE timeout_at END
+WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
 
 -- name: free_delayed
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
@@ -454,7 +459,7 @@ SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, i
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
@@ -469,11 +474,11 @@ WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id <
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
-                        fence, worker)
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
+                        cancel_requested_at, fence, worker)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  coalesce(x.created_at, %(now)s) + x.timeout_us, x.cancel_requested_at, x.fence, x.worker
+  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
   %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
@@ -515,7 +520,7 @@ SELECT id, type, parent_id FROM executions
 WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL AND timeout_at <= %(now)s ORDER BY timeout_at LIMIT %(limit)s
 
 -- name: time_out
-UPDATE executions SET timed_out_at = %(now)s, held = false WHERE id = ANY(%(ids)s::text[]) AND status < 5
+UPDATE executions SET timed_out_at = %(now)s WHERE id = ANY(%(ids)s::text[]) AND status < 5
 
 -- name: next_due
 SELECT min(at), now_us() FROM (

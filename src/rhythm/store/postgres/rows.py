@@ -147,7 +147,7 @@ class Rows:
         """Lets children begin that were held back; the waits for events that are open from now on."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("release_timers", rows, now=now)
-        freed = self.db.batch("release_children", rows)
+        freed = self.db.batch("release_children", rows, now=now)
         self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
         return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
@@ -158,6 +158,7 @@ def _columns(new: NewExecution) -> dict[str, Any]:
         child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
         held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
         timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
+        delay_us=int(new.delay_s * US),
     )  # fmt: skip
 
 

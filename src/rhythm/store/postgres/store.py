@@ -1,6 +1,6 @@
 """The store on PostgreSQL: every method is one transaction of set-based statements, in the lock order that `rows` tells.
 
-One connection for each store, used by one thread at a time; a schema of its own, so that several stores share a database.
+Any thread; a schema of its own, so that several stores share a database.
 """
 
 from __future__ import annotations

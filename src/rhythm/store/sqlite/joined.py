@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rhythm.store.sqlite.store import SQL, Clock, SqliteStore
+from rhythm.store.sqlite.store import Clock, SqliteStore
 
 
 class JoinedStore(SqliteStore):
@@ -41,8 +41,13 @@ class JoinedStore(SqliteStore):
         finally:
             self._db.execute("RELEASE rhythm")
 
-    def _all(self, name: str, *args: Any) -> list[Any]:
-        return self._cursor().execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+        """Its owner's problems are its owner's: what SQLite says is passed on as it is."""
+        cursor = self._cursor().execute(text, args)
+        return cursor.fetchall(), cursor.rowcount
+
+    def _read(self, text: str, args: Any = ()) -> list[Any]:
+        return self._run(text, args)[0]
 
     def _cursor(self) -> sqlite3.Cursor:
         """One that gives plain rows, whatever rows the owner of the connection likes."""

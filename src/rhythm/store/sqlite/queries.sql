@@ -24,9 +24,9 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 
 -- name: insert_execution
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_at)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at)
 VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now + :later_us, :now + :timeout_us)
+        :held, :key, :options, :attributes, :inputs, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -239,11 +239,13 @@ WHERE execution_id = :id AND n BETWEEN :first AND :last AND fire_at IS NULL AND 
 
 -- name: flag_children
 -- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
-UPDATE executions SET cancel_requested_at = :now, held = CASE type WHEN 0 THEN 0 ELSE held END WHERE parent_id = :id AND child_no BETWEEN :first AND :last
-  AND finished_at IS NULL AND cancel_requested_at IS NULL RETURNING id, type
+UPDATE executions SET cancel_requested_at = :now, held = CASE type WHEN 0 THEN 0 ELSE held END,
+  timeout_at = CASE WHEN held AND type = 0 THEN :now + timeout_us ELSE timeout_at END
+WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND cancel_requested_at IS NULL RETURNING id, type
 
 -- name: release_children
-UPDATE executions SET held = 0 WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND held = 1
+UPDATE executions SET held = 0, timeout_at = :now + timeout_us
+WHERE parent_id = :id AND child_no BETWEEN :first AND :last AND finished_at IS NULL AND held = 1
 RETURNING id, type, queue, priority, attempt
 
 -- name: consume_signal
@@ -277,7 +279,9 @@ VALUES (:id, :execution_id, (SELECT coalesce(max(n), 0) + 1 FROM workflow_signal
 ON CONFLICT (id) DO NOTHING
 
 -- name: flag_cancel
-UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, ?), held = 0 WHERE id = ? AND status < 5
+UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, :now), held = 0,
+  timeout_at = CASE WHEN held THEN :now + timeout_us ELSE timeout_at END
+WHERE id = :id AND status < 5
 
 -- name: free_delayed
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
@@ -291,7 +295,7 @@ SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_at - e.created_at, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
@@ -306,11 +310,11 @@ WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id |
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_at, cancel_requested_at,
-                        fence, worker)
+                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
+                        cancel_requested_at, fence, worker)
 VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
         :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
-        coalesce(:created_at, :now) + :timeout_us, :cancel_requested_at, :fence, :worker)
+        :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker)
 
 -- name: insert_stored_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -337,7 +341,7 @@ SELECT id FROM ready WHERE state = 2 AND due_at <= ? LIMIT ?
 SELECT id, type FROM executions WHERE timeout_at <= ? AND timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL LIMIT ?
 
 -- name: time_out
-UPDATE executions SET timed_out_at = ?, held = 0 WHERE id = ? AND status < 5
+UPDATE executions SET timed_out_at = ? WHERE id = ? AND status < 5
 
 -- name: next_due
 SELECT min(at), now_us() FROM (

@@ -1,6 +1,7 @@
 """The store on SQLite. `BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here.
 
-One connection for each store, used by one thread at a time. Commits are synced to disk before they are acknowledged.
+One connection for each store, used by one thread at a time, and one for those who only look. Commits are synced to disk before they
+are acknowledged.
 """
 
 from __future__ import annotations
@@ -114,46 +115,69 @@ class SqliteStore(base.Store):
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
         self.path, self.clock = path, clock
-        self._lock = threading.RLock()
+        self._lock, self._reading_lock = threading.RLock(), threading.Lock()
+        self._reader: sqlite3.Connection | None = None
         try:
             self._db = _opened(path, clock, create)
         except sqlite3.Error as problem:
             raise StoreError(f"cannot open the SQLite database {path}: {problem}{_to_do(problem)}") from problem
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, self._reading_lock:
+            if self._reader is not None:
+                self._reader.close()
             self._db.close()
+            self._reader = self._db
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Everything inside is committed together, or nothing is."""
         with self._lock:
-            self._say("BEGIN IMMEDIATE")
+            self._run("BEGIN IMMEDIATE")
             try:
                 yield
-                self._say("COMMIT")
+                self._run("COMMIT")
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # some problems, such as a full disk, have undone it already
+                    self._run("ROLLBACK")
                 raise
 
-    def _say(self, text: str) -> None:
-        """A file that is locked for too long, or a disk that is full, is a database that does not answer."""
+    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+        """The rows of a statement, and how many it has changed."""
         try:
-            self._db.execute(text)
+            with self._lock:
+                cursor = self._db.execute(text, args)
+                return cursor.fetchall(), cursor.rowcount
         except sqlite3.OperationalError as problem:
-            raise StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}") from problem
+            raise self._told(problem) from problem
+
+    def _read(self, text: str, args: Any = ()) -> list[Any]:
+        """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write."""
+        if self.path == ":memory:":
+            return self._run(text, args)[0]
+        try:
+            with self._reading_lock:
+                if self._reader is None:
+                    self._reader = _connect(self.path, "ro")
+                return self._reader.execute(text, args).fetchall()
+        except sqlite3.OperationalError as problem:
+            raise self._told(problem) from problem
+
+    def _told(self, problem: sqlite3.OperationalError) -> Exception:
+        """A file that is locked for too long or cannot be written, or a disk that is full, is a database that does not answer."""
+        if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # the statement itself is wrong
+            return problem
+        return StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}")
 
     def _all(self, name: str, *args: Any) -> list[Any]:
-        with self._lock:
-            return self._db.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).fetchall()
+        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[0]
 
     def _one(self, name: str, *args: Any) -> Any:
         rows = self._all(name, *args)
         return rows[0] if rows else None
 
     def _count(self, name: str, *args: Any) -> int:
-        return self._db.execute(SQL[name], args[0] if args and isinstance(args[0], dict) else args).rowcount
+        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1]
 
     # schema
 
@@ -195,11 +219,12 @@ class SqliteStore(base.Store):
                 self._all("register_definition", dict(definition.__dict__, file=definition.file))
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
-        row = self._one("definition_version", name, version) if version else self._one("definition_current", name)
-        return Definition(*row) if row else None
+        asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
+        rows = self._read(SQL[asked[0]], asked[1])
+        return Definition(*rows[0]) if rows else None
 
     def definitions(self) -> list[tuple[Definition, int]]:
-        return [(Definition(*row[:-1]), row[-1]) for row in self._all("definitions")]
+        return [(Definition(*row[:-1]), row[-1]) for row in self._read(SQL["definitions"])]
 
     # starting
 
@@ -228,7 +253,7 @@ class SqliteStore(base.Store):
             id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
             child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
             held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US),
+            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
         )  # fmt: skip
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
@@ -306,7 +331,7 @@ class SqliteStore(base.Store):
         if crashes >= crash_limit:
             status = self._one("status_of", id)[0]
             self._all("delete_ready", id)
-            self._db.execute("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
+            self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
             self._all("insert_history", id, seq + 1, raised, worker, status, FAILED, "crash loop", 0, now, None)
             self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
 
@@ -453,7 +478,7 @@ class SqliteStore(base.Store):
                 fence = fences[new.child_no] = self._one("next_fence")[0]
                 self._start(new.replace(held=True), now)
                 expires = now + int(turn.claim_ttl_s * US)
-                self._db.execute("UPDATE executions SET held = 0 WHERE id = ?", (new.id,))
+                self._run("UPDATE executions SET held = 0, timeout_at = ? + timeout_us WHERE id = ?", (now, new.id))
                 self._all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
         return fences
 
@@ -469,7 +494,7 @@ class SqliteStore(base.Store):
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
         """Lets children begin that were held back; the waits for events that are open from now on."""
         self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
-        for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last}):
+        for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last, "now": now}):
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
@@ -609,11 +634,11 @@ class SqliteStore(base.Store):
         status, type = row[0], row[4]
         if status >= TERMINAL:
             return False
-        self._all("flag_cancel", now, id)
+        self._all("flag_cancel", {"id": id, "now": now})
         if type == WORKFLOW:
             self._all("free_delayed", id)
             self._wake(id, now)
-        elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
+        elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
             self._all("delete_ready", id)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
@@ -697,7 +722,7 @@ class SqliteStore(base.Store):
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
         if type == WORKFLOW:
             self._wake(id, now)
-        elif not self._db.execute("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,)).fetchone():
+        elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
             self._all("delete_ready", id)
             self._finish(id, FAILED, _error("Timeout", "the task was not done in time"), now, None, None)
         self._all("time_out", now, id)
@@ -741,9 +766,7 @@ class SqliteStore(base.Store):
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
                     ("event_waits", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
-                    self._db.execute(
-                        f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/")
-                    )
+                    self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
 
     # reading
@@ -758,8 +781,7 @@ class SqliteStore(base.Store):
                 where.append(condition)
                 args += values
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
-        with self._lock:
-            return [Execution(*row) for row in self._db.execute(text, (*args, limit)).fetchall()]
+        return [Execution(*row) for row in self._read(text, (*args, limit))]
 
     def children(self, id: str) -> list[Execution]:
         return [
@@ -768,19 +790,18 @@ class SqliteStore(base.Store):
         ]
 
     def _select(self, where: str, *args: Any) -> list[Any]:
-        with self._lock:
-            return self._db.execute(f"{SQL['execution']} {where}", args).fetchall()
+        return self._read(f"{SQL['execution']} {where}", args)
 
     def waits(self, id: str) -> list[NewWait]:
-        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._all("waits", id)]
+        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._read(SQL["waits"], (id,))]
 
     def due(self, id: str) -> dict[int, int]:
-        return dict(self._all("due", {"id": id}))
+        return dict(self._read(SQL["due"], {"id": id}))
 
     def history(self, id: str) -> list[Transition]:
         return [
             Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
-            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._all("history", id)
+            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._read(SQL["history"], (id,))
         ]
 
     # doctor

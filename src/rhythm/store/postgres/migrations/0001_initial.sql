@@ -43,7 +43,8 @@ CREATE TABLE executions (
   child_no bigint NOT NULL, root_id text COLLATE "C" NOT NULL, retry_of text COLLATE "C", attempt integer NOT NULL,
   max_attempts integer NOT NULL, held boolean NOT NULL DEFAULT false, fence bigint, worker text, key text COLLATE "C",
   options text NOT NULL, attributes text NOT NULL, inputs text NOT NULL, result text, error text,
-  created_at bigint NOT NULL, started_at bigint, finished_at bigint, timeout_at bigint, timed_out_at bigint,
+  created_at bigint NOT NULL, started_at bigint, finished_at bigint,
+  timeout_us bigint, timeout_at bigint, timed_out_at bigint, -- its time begins when it may begin
   cancel_requested_at bigint, paused_at bigint, paused_reason text, paused_by text,
   CHECK ((status >= 5) = (finished_at IS NOT NULL))
 );

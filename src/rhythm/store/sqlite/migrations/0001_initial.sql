@@ -38,7 +38,8 @@ CREATE TABLE executions (
   retry_of TEXT, attempt INTEGER NOT NULL, max_attempts INTEGER NOT NULL, held INTEGER NOT NULL DEFAULT 0,
   fence INTEGER, worker TEXT, key TEXT, options TEXT NOT NULL, attributes TEXT NOT NULL,
   inputs TEXT NOT NULL, result TEXT, error TEXT,
-  created_at INTEGER NOT NULL, started_at INTEGER, finished_at INTEGER, timeout_at INTEGER, timed_out_at INTEGER,
+  created_at INTEGER NOT NULL, started_at INTEGER, finished_at INTEGER,
+  timeout_us INTEGER, timeout_at INTEGER, timed_out_at INTEGER, -- its time begins when it may begin
   cancel_requested_at INTEGER, paused_at INTEGER, paused_reason TEXT, paused_by TEXT,
   CHECK ((status >= 5) = (finished_at IS NOT NULL))
 );
