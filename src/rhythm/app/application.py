@@ -44,6 +44,7 @@ ON_CONFLICT = ("return", "fail", "replace")
 STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled")
 LONGEST_KEY = 200
 LARGEST_PAGE = 1000
+LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 TRACED = 10_000  # executions in one trace
 Handles = list[Handle]
 Steps = list[TraceStep]
@@ -146,7 +147,7 @@ class Rhythm:
         return self._programs[key]
 
     def _current(self, name: str, store: Store) -> Program:
-        definition = store.definition(name)
+        definition = store.definition(name) if _can_be(name) else None
         return self._loaded(definition) if definition else self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
@@ -261,7 +262,8 @@ class Rhythm:
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
         limit = min(_at_least(limit, 1, "limit"), LARGEST_PAGE)
-        found = self.store.find(workflow, status, _place(cursor), limit + 1)
+        name = None if workflow is None else _name(workflow, "a workflow's name")
+        found = self.store.find(name, status, _place(cursor), limit + 1)
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
@@ -287,7 +289,7 @@ class Rhythm:
         return in_order(steps)
 
     def _execution(self, id: str) -> Execution:
-        found = self.store.get([id]).get(id) if isinstance(id, str) else None
+        found = self.store.get([id]).get(id) if _can_be(id) else None
         return found if found is not None else _unknown(id)
 
     def _workflow(self, id: str) -> str:
@@ -305,7 +307,7 @@ class Rhythm:
         own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
-        answer = self.store.signal(sent, DEFAULT_LIMITS.signals)
+        answer = self.store.signal(sent, DEFAULT_LIMITS.signals) if _can_be(id) else "missing"
         if answer == "missing":
             _unknown(id)
         if answer not in ("sent", "duplicate"):
@@ -316,11 +318,11 @@ class Rhythm:
 
     def cancel(self, id: str) -> bool:
         """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
-        return self._told(id, self.store.cancel([id]).get(id))
+        return self._told(id, self.store.cancel([id]).get(id) if _can_be(id) else None)
 
     def pause(self, id: str, reason: str = "", by: str = "") -> bool:
         """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
-        return self._told(id, self.store.pause(self._workflow(id), True, reason, by))
+        return self._told(id, self.store.pause(self._workflow(id), True, _text(reason, "reason"), _text(by, "by")))
 
     def resume(self, id: str) -> bool:
         """Lets a paused workflow go on. False: it has ended already."""
@@ -407,7 +409,19 @@ def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None
 
 
 def _unknown(id: Any) -> NoReturn:
-    raise UnknownExecution(f"there is no execution {id!r}")
+    raise UnknownExecution(f"there is no execution {id!r:.200}")
+
+
+def _can_be(name: Any) -> bool:
+    """Whether something can have this id or name at all: the databases differ in how they take texts that they cannot hold."""
+    return isinstance(name, str) and name.isprintable()
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is a text, not {value!r:.80}")
+    dump(value, what)
+    return value
 
 
 def _valid_id(id: Any) -> str:
@@ -437,8 +451,8 @@ def _place(cursor: str | None) -> tuple[int, str] | None:
     """Where a page begins, as the cursor says it."""
     if cursor is None:
         return None
-    at, _, id = cursor.partition("-")
-    if not at.isascii() or not at.isdigit() or not id:
+    at, _, id = cursor.partition("-") if _can_be(cursor) else ("", "", "")
+    if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(at), id
 
