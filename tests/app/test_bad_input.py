@@ -160,3 +160,45 @@ def test_worker_that_is_stopped_while_the_database_is_away_stops(make_app: MakeA
         pass
     worker.stop(grace_s=0.1)
     assert not worker._thread.is_alive()
+
+
+IMPOSSIBLE = ["a\0b", "\ud800", "a\nb", "", 7, None]
+
+
+@pytest.mark.parametrize("id", IMPOSSIBLE)
+def test_id_that_cannot_be_is_unknown_on_every_database(make_app: MakeApp, id: Any) -> None:
+    app = make_app()
+    calls: list[Callable[[], object]] = [
+        lambda: app.get(id), lambda: app.result(id, 0), lambda: app.trace(id), lambda: app.signal(id, "go"), lambda: app.cancel(id),
+        lambda: app.pause(id), lambda: app.resume(id), lambda: app.retry(id),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(rhythm.UnknownExecution, match="there is no execution"):
+            call()
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_workflow_that_cannot_be_is_unknown_on_every_database(make_app: MakeApp, name: Any) -> None:
+    with pytest.raises(rhythm.UnknownWorkflow, match="there is no workflow"):
+        make_app().start_workflow(name)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda app: app.pause("w", "a\0b"), rhythm.InvalidPayload, "reason"),
+        (lambda app: app.pause("w", by="\ud800"), rhythm.InvalidPayload, "by"),
+        (lambda app: app.pause("w", 7), ValueError, "reason is a text, not 7"),
+        (lambda app: app.list("a\0b"), ValueError, "a workflow's name is a text of 1 to 200 printable characters"),
+        (lambda app: app.list(cursor="9" * 19 + "-w"), ValueError, "is not the cursor of a page"),
+        (lambda app: app.list(cursor="9" * 5000 + "-w"), ValueError, "is not the cursor of a page"),
+        (lambda app: app.list(cursor="1-a\0b"), ValueError, "is not the cursor of a page"),
+        (lambda app: app.list(cursor=7), ValueError, "7 is not the cursor of a page"),
+    ],
+)
+def test_text_that_no_database_takes_is_refused_alike(make_app: MakeApp, call: Any, error: type[Exception], message: str) -> None:
+    app = make_app(flows=('workflow hold {\n  return await signal("go")\n}',))
+    app.start_workflow("hold", id="w")
+    with pytest.raises(error, match=message):
+        call(app)
+    assert app.list(cursor="9" * 18 + "-w").items[0].id == "w"

@@ -533,7 +533,7 @@ WORKER = (
     ),
     Guard(
         "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
-        engine=worker("_extend", "if task.cancel_requested:", "if False:"),
+        engine=worker("_stop_cancelled", "if task.cancel_requested:", "if False:"),
     ),
     Guard(
         "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),
@@ -557,7 +557,7 @@ WORKER = (
     ),
     Guard(
         "a paused workflow takes no turn", law("paused_workflow_takes_no_turn_and_goes_on_when_resumed"),
-        engine=worker("_decide", "if loaded.paused and not loaded.ending and not held.ended:", "if False:"),
+        engine=worker("_decide", "if loaded.paused and not loaded.ending:", "if False:"),
     ),
     Guard(
         "a wake during a step is looked at", law("pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs"),

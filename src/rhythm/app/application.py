@@ -45,6 +45,7 @@ ON_CONFLICT = ("return", "fail", "replace")
 STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled")
 LONGEST_KEY = 200
 LARGEST_PAGE = 1000
+LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 TRACED = 10_000  # executions in one trace
 Handles = list[Handle]
 Steps = list[TraceStep]
@@ -147,7 +148,7 @@ class Rhythm:
         return self._programs[key]
 
     def _current(self, name: str, store: Store) -> Program:
-        definition = store.definition(name)
+        definition = store.definition(name) if _can_be(name) else None
         return self._loaded(definition) if definition else self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
@@ -259,7 +260,8 @@ class Rhythm:
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
         limit = min(_at_least(limit, 1, "limit"), LARGEST_PAGE)
-        found = self.store.find(workflow, status, _place(cursor), limit + 1)
+        name = None if workflow is None else _name(workflow, "a workflow's name")
+        found = self.store.find(name, status, _place(cursor), limit + 1)
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
@@ -337,7 +339,7 @@ class Rhythm:
 
     def pause(self, id: Id, reason: str = "", by: str = "") -> bool:
         """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
-        return self._told(id, self.store.pause(self._workflow(id), True, reason, by))
+        return self._told(id, self.store.pause(self._workflow(id), True, _text(reason, "reason"), _text(by, "by")))
 
     def resume(self, id: Id) -> bool:
         """Lets a paused workflow go on. False: it has ended already."""
@@ -426,7 +428,19 @@ def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None
 
 
 def _unknown(id: Any) -> NoReturn:
-    raise UnknownExecution(f"there is no execution {id!r}")
+    raise UnknownExecution(f"there is no execution {id!r:.200}")
+
+
+def _can_be(name: Any) -> bool:
+    """Whether something can have this id or name at all: the databases differ in how they take texts that they cannot hold."""
+    return isinstance(name, str) and name.isprintable()
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is a text, not {value!r:.80}")
+    dump(value, what)
+    return value
 
 
 def _possible(given: Id) -> str:
@@ -462,8 +476,8 @@ def _place(cursor: str | None) -> tuple[int, str] | None:
     """Where a page begins, as the cursor says it."""
     if cursor is None:
         return None
-    at, _, id = cursor.partition("-")
-    if not at.isascii() or not at.isdigit() or not id:
+    at, _, id = cursor.partition("-") if _can_be(cursor) else ("", "", "")
+    if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(at), id
 

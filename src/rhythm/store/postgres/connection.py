@@ -181,10 +181,10 @@ class Connection:
             yield
             return
         stays = self._room.acquire(timeout=PATIENCE_S)
-        self._mine.busy = True
-        with suppress(IndexError):
-            self._mine.open = self._idle.pop()
         try:
+            self._mine.busy = True
+            with suppress(IndexError):
+                self._mine.open = self._idle.pop()
             yield
         finally:
             self._give_back(stays)
