@@ -78,7 +78,7 @@ def unchecked(kind: str, check: str) -> tuple[Change, ...]:
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
 UNTOLD = (
     "(lambda id, status, value, now, fence, worker, attempt=0: self._one('finish', dict(id=id, status=status, result=None,"
-    " error=value, now=now, fence=fence, worker=worker, attempt=attempt)))("
+    " error=value, now=now, fence=fence, worker=worker, attempt=attempt, took_us=0)))("
 )
 UNHELD_UNTOLD = pg_code(
     "end_unclaimed", "return self.finish([End(id, status, value) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
