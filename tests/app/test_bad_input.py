@@ -162,7 +162,7 @@ def test_worker_that_is_stopped_while_the_database_is_away_stops(make_app: MakeA
     assert not worker._thread.is_alive()
 
 
-IMPOSSIBLE = ["a\0b", "\ud800", "a\nb", "", 7, None]
+IMPOSSIBLE = ["a\0b", "\ud800", "a\nb", ""]
 
 
 @pytest.mark.parametrize("id", IMPOSSIBLE)
