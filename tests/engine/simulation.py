@@ -254,6 +254,7 @@ class Simulation:
         self.generation = 0
         self.workers = [self._boot(number) for number in range(3)]
         self.wrong: list[str] = []
+        self.paused: dict[str, int] = {}  # and how many turns they have taken since
         self.services = [self._service() for _ in range(2)]
 
     def _start(self) -> None:
@@ -301,6 +302,19 @@ class Simulation:
         self.met[fault] += struck
         return struck
 
+    def _pause(self, id: str, paused: bool) -> None:
+        if self.inner.pause(id, paused) and paused:
+            self.paused.setdefault(id, 0)
+        else:
+            self.paused.pop(id, None)
+
+    def _note_turn(self, id: str) -> None:
+        """A turn that was being computed when the pause came is committed; another is not begun, unless it is to end."""
+        self.paused[id] += 1
+        ending = f"SELECT 1 FROM executions WHERE id = '{id}' AND (cancel_requested_at IS NOT NULL OR timed_out_at IS NOT NULL)"
+        if self.paused[id] > 1 and not self._rows(ending):
+            self.wrong.append(f"{id} takes turns although it is paused")
+
     def note_unanswered(self, name: str, args: Any) -> None:
         self.met["promotion without an answer"] += name == "commit" and any(turn.promoted for turn in args[0])
         self.met["claim without an answer"] += name == "claim"
@@ -316,6 +330,11 @@ class Simulation:
             taken = self.given_back & {claim.id for claim in answer}
             self.met["taken after a release"] += len(taken)
             self.given_back -= taken
+        if name == "commit":
+            moved = {turn.id for turn in args[0] if turn.cause in ("turn", "continue", "completed")}
+            for committed in answer[0]:
+                if committed.id in moved & self.paused.keys() and committed.outcome != "lost":
+                    self._note_turn(committed.id)
         for committed in answer[0] if name == "commit" else answer if name == "park" else ():
             self.met[f"{name}: {committed.outcome}"] += 1
 
@@ -436,7 +455,7 @@ class Simulation:
         if self.signals and self.chance.random() < 0.2:
             self._send(self.signals.pop(0))
         if self.strikes("pause", 0.1):
-            self.inner.pause(self._any_of("type = 0"), self.chance.random() < 0.5)
+            self._pause(self._any_of("type = 0"), self.chance.random() < 0.5)
         if self.case.loose and self.strikes("cancel", 0.2):
             self.inner.cancel([self._any_of("parent_id IS NOT NULL")])
             return
@@ -487,7 +506,7 @@ class Simulation:
         for signal in self.signals:
             self._send(signal)
         for (id,) in self._rows("SELECT id FROM executions WHERE paused_at IS NOT NULL AND finished_at IS NULL"):
-            self.inner.pause(id, False)
+            self._pause(id, False)
         for virtual in self.workers:
             virtual.frozen_until = 0.0
 

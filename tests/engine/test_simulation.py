@@ -123,3 +123,14 @@ def test_simulation_notices_a_commit_without_an_answer_taken_for_a_failure(monke
 
     monkeypatch.setattr(Worker, "_flush", flush)
     assert noticed()
+
+
+def test_simulation_notices_a_worker_that_ignores_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = Worker._decide
+
+    def blind(worker: Worker, held: Any) -> Any:
+        held.loaded = held.loaded and held.loaded.replace(paused=False)
+        return decide(worker, held)
+
+    monkeypatch.setattr(Worker, "_decide", blind)
+    assert noticed()
