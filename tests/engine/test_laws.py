@@ -607,6 +607,18 @@ def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWo
     assert "no worker has a handler" in result_of(world.run())
 
 
+def test_grace_begins_anew_for_a_task_that_others_had_in_between(make_world: MakeWorld) -> None:
+    world = make_world('try { await task("nobody") } catch (e) { return e.message }', missing_task_grace_s=60.0)
+    world.start()
+    rounds(world, 10)
+    world.worker.draining = True
+    rounds(world, 1000)
+    world.worker.draining = False
+    rounds(world, 30)
+    assert world.inner.get(["run"])["run"].status == "suspended"
+    assert "no worker has a handler" in result_of(world.run())
+
+
 @pytest.mark.parametrize("refused", ["turn", "end"])
 def test_item_that_the_database_refuses_fails_alone(make_world: MakeWorld, refused: str) -> None:
     world = make_world('return await task("value", { x: ctx.id })', owner_run=refused == "turn")

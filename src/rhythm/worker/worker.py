@@ -51,6 +51,7 @@ from rhythm.worker.transactional import Transactional
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 AFTER_A_BUG_S = 1.0
+REMEMBERED = 1000  # tasks without a handler, before those are forgotten that others have taken
 FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
 
@@ -121,7 +122,7 @@ class Worker:
         self.gives_up: Callable[[float], bool] = lambda waited_s: False  # on a commit without an answer, after so long
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.reserved = 0  # slots for the tasks of the turns that are being decided
-        self.missing: dict[str, float] = {}  # tasks without a handler here, and when they were first found
+        self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
         self._looked_at = now()  # whether running tasks were cancelled
         self.sizes = Sizes()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
@@ -628,10 +629,19 @@ class Worker:
             return self._end_queued(claim.id, self._missing(claim, task))
         return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt, claim)
 
+    def _missed_s(self, id: str) -> float:
+        """How long a task has been missing its handler. One that was not seen for a while has been with others in between."""
+        now, gap_s = self.now(), self.settings.missing_task_grace_s / 2
+        if len(self.missing) > REMEMBERED:
+            self.missing = {known: seen for known, seen in self.missing.items() if now - seen[1] <= gap_s}
+        first, last = self.missing.get(id, (now, now))
+        first = first if now - last <= gap_s else now
+        self.missing[id] = first, now
+        return now - first
+
     def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
         """No handler of this name here: others may have it, so it is put back; after a while it fails."""
-        found = self.missing.setdefault(task.id, self.now())
-        if self.now() - found < self.settings.missing_task_grace_s:
+        if self._missed_s(task.id) < self.settings.missing_task_grace_s:
             return TaskEnd(claim.id, claim.fence, FAILED, "null", self.settings.missing_task_retry_s, counts=False, worker=self.name)
         del self.missing[task.id]
         why = self.why_missing(task.name)
