@@ -631,7 +631,7 @@ class Worker:
 
     def _missed_s(self, id: str) -> float:
         """How long a task has been missing its handler. One that was not seen for a while has been with others in between."""
-        now, gap_s = self.now(), self.settings.missing_task_grace_s / 2
+        now, gap_s = self.now(), max(self.settings.missing_task_grace_s / 2, 12 * self.settings.missing_task_retry_s)
         if len(self.missing) > REMEMBERED:
             self.missing = {known: seen for known, seen in self.missing.items() if now - seen[1] <= gap_s}
         first, last = self.missing.get(id, (now, now))
