@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from rhythm.errors import StoreError
+from rhythm.errors import StoreError, Unavailable
 from rhythm.store.sqlfile import statements
 
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
@@ -37,6 +37,8 @@ REFUSALS = {  # what the server says, and what to do
     r'role ".*" does not exist|authentication failed|no password supplied': "check the user and the password in the URL",
     r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
 }
+
+PASSING = "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many connections"  # refusals that end by themselves
 
 Clock = Callable[[], int]
 Row = Any  # a tuple, as wide as its statement says
@@ -61,7 +63,7 @@ def _connected(url: str) -> psycopg.Connection[Row]:
     except psycopg.ProgrammingError as problem:
         raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
     except psycopg.OperationalError as problem:
-        if "FATAL" not in str(problem):
+        if "FATAL" not in str(problem) or re.search(PASSING, str(problem)):
             raise
         raise StoreError(f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}") from problem
 
@@ -169,7 +171,7 @@ class Connection:
                     raise
                 except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
                     self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
-                    raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+                    raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem
                 except errors.InsufficientPrivilege as problem:
                     raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
