@@ -93,7 +93,8 @@ class Rescuer(Service):
         self.every_s = settings.rescue_every_s
 
     def run_once(self, now: float) -> Counts:
-        return {"rescued": len(self.store.rescue(self.batch, self.crash_limit)), "ended": len(self.store.sweep(self.batch))}
+        done = self.store.recover(self.batch, self.crash_limit)
+        return {"rescued": len(done.rescued), "ended": len(done.ended)}
 
     def rest_s(self, counts: Counts) -> float:
         return 0.0 if self.batch in counts.values() else self.every_s
