@@ -36,7 +36,7 @@ from tests.engine.simulated_programs import FIXED, POISON, POISONED
 from tests.support.generate import program as generated
 from tests.support.postgres import Schemas, server
 from tests.support.reference import Expected
-from tests.support.stores import MakeStore, rows, sqlite_in_memory
+from tests.support.stores import MakeStore, rob, rows, sqlite_in_memory
 
 TTL_S = 30.0
 ACTS = 250  # with faults, of one seed; then everything must come to its end
@@ -321,8 +321,8 @@ class Simulation:
         self.met["claim without an answer"] += name == "claim"
 
     def note(self, name: str, args: Any, answer: Any) -> None:
-        if name == "rescue":
-            self.met["rescued"] += len(answer)
+        if name == "recover":
+            self.met["rescued"] += len(answer.rescued)
         if name == "release":
             self.given_back |= set(args[0])
         if name == "commit":
@@ -373,7 +373,7 @@ class Simulation:
         acts = (self._step, self._step, self._step, self._step, self._handler, self._serve, self._tick, self._fault, self._client)
         self.chance.choice(acts)()
         if self._also("dead worker", 0.05) and self.gone:
-            self.met["rescued from the dead"] += len(self.inner.rescue(100, self.crash_limit, self.settings.dead_after_s))
+            self.met["rescued from the dead"] += len(rob(self.inner, *self.gone, crash_limit=self.crash_limit))
         if self._also("noise", 0.03):
             self._noise()
         if self._also("prune", 0.02):

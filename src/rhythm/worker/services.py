@@ -94,9 +94,8 @@ class Rescuer(Service):
         self.every_s, self.dead_after_s, self.steady = settings.rescue_every_s, settings.dead_after_s, steady
 
     def run_once(self, now: float) -> Counts:
-        dead_after_s = self.dead_after_s if self.steady() else None
-        rescued = self.store.rescue(self.batch, self.crash_limit, dead_after_s)
-        return {"rescued": len(rescued), "ended": len(self.store.sweep(self.batch))}
+        done = self.store.recover(self.batch, self.crash_limit, self.dead_after_s if self.steady() else None)
+        return {"rescued": len(done.rescued), "ended": len(done.ended)}
 
     def rest_s(self, counts: Counts) -> float:
         return 0.0 if self.batch in counts.values() else self.every_s
