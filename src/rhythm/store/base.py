@@ -564,6 +564,16 @@ class Health(Record):
     silent: tuple[Silent, ...] = ()
 
 
+class Listening:
+    """What hears of new work, until it is closed. `problem`: why it hears nothing, in words; then work is found by looking for it."""
+
+    def __init__(self, problem: str = "") -> None:
+        self.problem = problem
+
+    def close(self) -> None:
+        """Nothing more is heard; somebody who is being told may still be told."""
+
+
 class Store(ABC):
     """A database that holds executions."""
 
@@ -593,6 +603,14 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    @abstractmethod
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        """Calls `heard` from another thread, soon after something in these queues can be claimed; without any, it may be in all.
+
+        It is a hint: some are not heard, and some are about what others have taken already. Whenever hearing begins, also after a
+        while without a connection, it is called for all queues.
+        """
 
     # definitions
 

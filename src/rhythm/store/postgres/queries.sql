@@ -91,6 +91,7 @@ UNION SELECT unnest(%(receivers)s::text[])
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
+RETURNING state
 
 -- name: claim
 -- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
@@ -124,6 +125,7 @@ UPDATE ready r SET state = CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int,
   queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) THEN 'system' ELSE queue END
 FROM locked WHERE r.id = locked.id
+RETURNING r.queue
 
 -- name: park
 WITH locked AS (
@@ -222,10 +224,10 @@ SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declara
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
-FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes
+FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[])
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[]) RETURNING queue
 
 -- name: raise_context_fences
 UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_id = ANY(%(ids)s::text[]) RETURNING execution_id, seq, fence
@@ -517,10 +519,10 @@ UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
 
 -- name: free_delayed
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 RETURNING queue
 
 -- name: free_due
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING id
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING queue
 
 -- name: set_pause
 UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s

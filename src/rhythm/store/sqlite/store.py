@@ -43,6 +43,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listening,
     Loaded,
     LoadedTask,
     Mail,
@@ -134,6 +135,12 @@ class SqliteStore(base.Store):
                 self._reader.close()
             self._db.close()
             self._reader = self._db
+
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        """Those who share a database in memory share a process, too, and tell each other."""
+        from rhythm.store.sqlite.listening import SqliteListening
+
+        return Listening() if self.path == ":memory:" else SqliteListening(lambda: _connect(self.path, "ro"), heard)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
