@@ -72,8 +72,9 @@ _HOMES = {
 
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
-    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker",
-    "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep", "Unavailable",
+    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
+    "PooledWorker", "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed",
+    "TraceStep", "Unavailable",
     "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
     "publish", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
 ]  # fmt: skip

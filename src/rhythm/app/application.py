@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from rhythm.app.aio import AsyncRhythm
-    from rhythm.app.pooled import Pooled, PooledWorker
     from rhythm.app.handle import Id
+    from rhythm.app.pooled import Pooled, PooledWorker
     from rhythm.settings import Given
 
 OnConflict = Literal["return", "fail", "replace"]

@@ -137,6 +137,7 @@ class Beat(Record):
     running: int
     draining: bool
     version: str
+    machine: str = ""  # within which the process id means something; empty: not known
 
 
 class SeenWorker(Record):
@@ -154,6 +155,7 @@ class SeenWorker(Record):
     beat_at: int
     claims: int
     now: int
+    machine: str = ""
 
 
 class Declaration(Record):
@@ -676,8 +678,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def leave(self, worker: str) -> None:
-        """Nobody waits for a beat of this worker any more. Claims that it still has are taken back when they expire."""
+    def leave(self, *workers: str) -> None:
+        """These workers are no more: nobody waits for a beat of theirs, and claims that they still have expire now."""
 
     @abstractmethod
     def workers(self) -> list[SeenWorker]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -51,13 +50,13 @@ from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error, text_of
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import Answer, Heartbeat, HeartSettings
+from rhythm.worker.neighbours import HOST, MACHINE
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 AFTER_A_BUG_S = 1.0
-HOST = socket.gethostname()
 REMEMBERED = 1000  # tasks without a handler, before those are forgotten that others have taken
 FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
@@ -84,7 +83,6 @@ class WorkerSettings(Record):
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
     newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
-
 
     @property
     def heart(self) -> HeartSettings:
@@ -219,7 +217,7 @@ class Worker:
     def _beat(self) -> Beat:
         return Beat(
             self.name, HOST, os.getpid(), self.settings.queues, self.settings.concurrency, len(self.bodies.running), self.draining,
-            self.version,
+            self.version, MACHINE,
         )  # fmt: skip
 
     def _claims(self) -> dict[str, int]:
@@ -241,12 +239,11 @@ class Worker:
         """What is no longer mine is dropped before anything is begun on the strength of the beat."""
         known = self._claims()
         for id, fence in answer.claims.items():
-            if known.get(id) == fence != answer.mine.get(id, (None, 0))[0]:
+            if known.get(id) == fence and answer.fence(id) != fence:
                 self._lost(id)
         for held in self.held.values():
-            fence, wakes = answer.mine.get(held.id, (None, 0))
-            if fence == held.fence and wakes > held.wakes:
-                held.stale, held.wakes = True, wakes
+            if answer.fence(held.id) == held.fence and answer.wakes(held.id) > held.wakes:
+                held.stale, held.wakes = True, answer.wakes(held.id)
             if answer.prolonged and held.id in answer.claims:
                 held.deadline = answer.sent_at + self.settings.claim_ttl_s - self.settings.margin_s
         self.alive_until = answer.sent_at + self.settings.heart.trusted_s

@@ -322,8 +322,8 @@ class PostgresStore(base.Store):
         return {id: (fence, wakes) for id, fence, wakes in rows}
 
     @alone
-    def leave(self, worker: str) -> None:
-        self.db.do("leave", worker=worker)
+    def leave(self, *workers: str) -> None:
+        self.db.do("leave", workers=list(workers))
 
     def workers(self) -> list[SeenWorker]:
         seen = [SeenWorker(*row) for row in self._all("workers")]
