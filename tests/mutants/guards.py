@@ -99,16 +99,16 @@ FENCES = (
     Guard(
         "beat: prolongs only under my fence",
         peers("a_beat_with_another_fence_prolongs_nothing_and_tells_the_fence_that_is_right"),
-        lite("extend", " AND fence = ?", " AND ? > 0"), pg("beat", " AND r.fence = x.fence", ""),
+        lite("extend", " AND fence = ?", " AND ? > 0"), pg("keep", " AND r.fence = x.fence", ""),
     ),
     Guard(
         "beat: a claim that was lost while it waited is not told",
         server("a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other"),
-        postgres=pg("beat", "WHERE x.id = ready.id AND x.fence = ready.fence", "WHERE false"),
+        postgres=pg("keep", "WHERE x.id = ready.id AND x.fence = ready.fence", "WHERE false"),
     ),
     Guard(
         "beat: locks in one order", server("a_beat_that_waits_for_one_row_has_locked_no_later_one"),
-        postgres=pg("beat", "  ORDER BY r.id FOR UPDATE OF r", "  ORDER BY r.id DESC FOR UPDATE OF r"),
+        postgres=pg("keep", "  ORDER BY r.id FOR UPDATE OF r", "  ORDER BY r.id DESC FOR UPDATE OF r"),
     ),
     Guard(
         "release: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),

@@ -68,9 +68,10 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("workers", {}, "ready_claimed"),
     (
         "beat",
-        dict(worker="a", host="", pid=1, queues="[]", concurrency=1, running=1, draining=False, version="", id=IDS, fence=ONES, ttl_us=1),
-        "ready_pkey ready_claimed",
+        dict(worker="a", host="", pid=1, queues="[]", concurrency=1, running=1, draining=False, version=""),
+        "ready_claimed",
     ),
+    ("keep", dict(worker="a", id=IDS, fence=ONES, ttl_us=1), "ready_pkey ready_claimed"),
     ("load", dict(ids=IDS), "executions_pkey workflow_execution_context_pkey"),
     ("load_tasks", dict(ids=IDS), "executions_pkey"),
     ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]), "executions_unfinished executions_failed"),

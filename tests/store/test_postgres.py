@@ -223,6 +223,17 @@ def test_a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other(
     assert [state for _, state, _ in ready_rows(store)] == [1, 0, 1, 1]
 
 
+def test_a_beat_is_seen_while_it_waits_for_a_claim(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    held = dead(schemas, store, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    with blocked(schemas, pool, lambda: store.beat(BEAT, held, TTL)):
+        (seen,) = schemas.store().workers()
+        session.commit()
+    assert seen.now - seen.beat_at < 1e9
+
+
 def test_a_beat_that_waits_for_one_row_has_locked_no_later_one(
     schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
 ) -> None:
