@@ -104,7 +104,7 @@ FENCES = (
     Guard(
         "beat: a claim that was lost while it waited is not told",
         server("a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other"),
-        postgres=pg("keep", "WHERE x.id = ready.id AND x.fence = ready.fence", "WHERE false"),
+        postgres=pg("keep", "AS x(id, fence))) IS NOT TRUE", "AS x(id, fence) WHERE false)) IS NOT TRUE"),
     ),
     Guard(
         "beat: locks in one order", server("a_beat_that_waits_for_one_row_has_locked_no_later_one"),
