@@ -672,7 +672,8 @@ class Store(ABC):
 
     @abstractmethod
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has).
+        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has). The first is seen by others
+        even while the second waits for a lock.
 
         Everything that it has now, also what it does not know of: id -> (fence, wakes).
         """

@@ -144,21 +144,25 @@ DELETE FROM ready r USING locked WHERE r.id = locked.id
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
--- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
--- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others.
 WITH beaten AS (
   INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at)
   VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
   ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues,
     concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
-    beat_at = excluded.beat_at),
-locked AS (
+    beat_at = excluded.beat_at)
+SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
+
+-- name: keep
+-- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
+-- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others. (An IN that is not the
+-- condition itself is looked up by hash.)
+WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r),
 extended AS (
   UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.fence, r.wakes)
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
-  AND NOT EXISTS (SELECT 1 FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE x.id = ready.id AND x.fence = ready.fence)
+  AND ((id, fence) IN (SELECT x.id, x.fence FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence))) IS NOT TRUE
 UNION ALL SELECT id, fence, wakes FROM extended
 
 -- name: leave

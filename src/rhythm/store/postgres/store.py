@@ -317,8 +317,10 @@ class PostgresStore(base.Store):
 
     @alone
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        said = {**fields(beat), "queues": json.dumps(beat.queues)}
-        rows = self.db.all("beat", **said, id=list(claims), fence=list(claims.values()), ttl_us=int(ttl_s * US))
+        """The beat is committed before claims are prolonged: who waits for a row that somebody has locked is not dead."""
+        rows = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
+        if claims:
+            rows = self.db.batch("keep", _claims(claims), worker=beat.worker, ttl_us=int(ttl_s * US))
         return {id: (fence, wakes) for id, fence, wakes in rows}
 
     @alone
