@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 
 def best_s(work: Callable[[], object], rounds: int = 7, at_least_s: float = 0.05) -> float:
@@ -33,3 +33,16 @@ def show_s(seconds: float) -> str:
 
 def row(what: str, ours: str, yardstick: str = "", ratio: str = "") -> None:
     print(f"  {what:<46} {ours:>16}   {yardstick:<44} {ratio:>8}".rstrip(), flush=True)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds for one call."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def spread(times: Sequence[float]) -> str:
+    """The median and the 99th percentile."""
+    ordered = sorted(times)
+    return f"{show_s(ordered[len(ordered) // 2])}, p99 {show_s(ordered[int(len(ordered) * 0.99) - 1])}"
