@@ -67,6 +67,7 @@ class WorkerSettings(Record):
     look_s: float = 1.0  # how often running tasks are looked up: they may have been cancelled
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
+    keep_slot_s: float = 10.0  # how long a workflow keeps a slot between tasks of its own
     crash_limit: int = 3
     patience_s: float = 60.0  # how long a runner waits for a database that has gone away
     missing_task_grace_s: float = 600.0
@@ -77,9 +78,10 @@ class WorkerSettings(Record):
 class Held:
     """A workflow that this worker owns, as it knows it."""
 
-    def __init__(self, claim: Claim, deadline: float) -> None:
+    def __init__(self, claim: Claim, deadline: float, since: float) -> None:
         self.id, self.fence, self.wakes, self.crashes = claim.id, claim.fence, claim.wakes, claim.crashes
         self.deadline = deadline  # on the local clock: beyond it somebody else may own it
+        self.since = since  # when it was claimed
         self.stale = True  # must be loaded before anything is decided
         self.loaded: Loaded | None = None
         self.loaded_at = 0.0
@@ -182,7 +184,7 @@ class Worker:
 
     def _claim(self) -> bool:
         """Without a free slot turns are taken all the same: a cancel, a timer or a signal may be what frees one."""
-        room = min(self.settings.batch, self.settings.concurrency - len(self.bodies.running))
+        room = min(self.settings.batch, self._free())
         if self.draining:
             return False
         deadline, queues = self._deadline(), self.settings.queues if room > 0 else ()
@@ -191,13 +193,20 @@ class Worker:
         for claim in claims:
             self._lose_older(claim.id)
             if claim.kind != TASK:
-                self.held[claim.id] = Held(claim, deadline)
+                self.held[claim.id] = Held(claim, deadline, self.now())
         if tasks:
             loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}
             self.store.drop({id: claim.fence for id, claim in tasks.items() if id not in loaded})
             for id, task in loaded.items():
                 self._begin_queued(tasks[id], task, deadline)
         return bool(claims)
+
+    def _free(self) -> int:
+        """Slots for what is claimed now. A workflow between two of its own tasks keeps its slot for the next, else that would go to the
+        queue; but not for ever: others shall have their turn."""
+        recent = self.now() - self.settings.keep_slot_s
+        between = sum(not held.running and held.since >= recent for held in self.held.values())
+        return self.settings.concurrency - len(self.bodies.running) - between
 
     def _deadline(self) -> float:
         return self.now() + self.settings.claim_ttl_s - self.settings.margin_s
@@ -432,9 +441,10 @@ class Worker:
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         self.sizes.snapshot(loaded.name, held.id, step.size)
-        running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        starts = [self._begun(new) if new.child_no in running else new for new in step.commit.starts]
-        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        commit, running = step.commit, tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
+        if running or retries:
+            starts = [self._begun(new) if new.child_no in running else new for new in commit.starts]
+            commit = commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         if commit.end == "own" and self.draining and not held.running:
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
