@@ -21,7 +21,9 @@ from bench.measure import timed
 
 BATCH = 100
 INPUTS, RESULT = '{"x": 1}', "1"
-SNAPSHOT = b'{"v": 1, "statement_index": 3, "locals": {"i": 7, "total": 139}, "awaiting": {"op": "task", "n": 7, "name": "note"}, "next_child": 8}'
+SNAPSHOT = (
+    b'{"v": 1, "statement_index": 3, "locals": {"i": 7, "total": 139}, "awaiting": {"op": "task", "n": 7, "name": "note"}, "next_child": 8}'
+)
 
 TABLES = """
 CREATE TABLE executions (id text PRIMARY KEY, parent_id text, name text, queue text, status int, attempt int, worker text, fence bigint,
@@ -105,7 +107,7 @@ class OnSqlite:
     """The writes on SQLite: a transaction around `executemany`."""
 
     def __init__(self, path: str) -> None:
-        self.db = sqlite3.connect(f"{path}.raw", isolation_level=None)
+        self.db = sqlite3.connect(path, isolation_level=None)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
         for statement in TABLES.split(";"):

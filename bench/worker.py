@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 
-import rhythm
-
 import bench.tasks
+import rhythm
 
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
