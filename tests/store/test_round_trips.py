@@ -86,12 +86,15 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
     assert {answer.outcome for answer in measure("park", lambda: store.park(list(held.values())))} == {"parked"}
     store.cancel(ids)
     held = claimed(store)
+    store.start([NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)])
+    stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
-    assert {answer.outcome for answer in measure("turns that finish", lambda: store.commit(finishing, []))[0]} == {"finished"}
+    answers = measure("turns that finish, and steps", lambda: store.commit([*finishing, *stepping], []))[0]
+    assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
     assert found == {
         "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "beat": 2, "declare": 1,
         "load tasks": 1, "park": 1,
-        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish": 11 + AROUND,
+        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish, and steps": 12 + AROUND,
     }  # fmt: skip
 
 

@@ -73,7 +73,7 @@ class WorkerSettings(Record):
     dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others, and its work theirs
     margin_s: float = 6.0  # before it may be dead to the others, or a claim expires, nothing more is begun
     look_s: float = 1.0  # how often a busy worker looks whether its tasks were cancelled, or a queue paused
-    share_s: float = 10.0  # how long a workflow may keep its worker while others wait
+    share_s: float = 10.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
     share_turns: int = 1000  # and how many turns
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
@@ -274,7 +274,7 @@ class Worker:
 
     def _claim(self) -> bool:
         """Without a free slot turns are taken all the same: a cancel, a timer or a signal may be what frees one."""
-        room = min(self.settings.batch, self.settings.concurrency - len(self.bodies.running))
+        room = min(self.settings.batch, self._free())
         if self.draining or not self._may_begin(float("inf")):
             return False
         deadline, queues = self._deadline(), self.settings.queues if room > 0 else ()
@@ -305,6 +305,13 @@ class Worker:
         if later:
             self.store.release(later, self.settings.suspect_retry_s)
         return {id: task for id, task in tasks.items() if id not in later}
+
+    def _free(self) -> int:
+        """Slots for what is claimed now. A workflow between two of its own tasks keeps its slot for the next, else that would go to the
+        queue; but not for ever: others shall have their turn."""
+        recent = self.now() - self.settings.share_s
+        between = sum(not held.running and held.since >= recent for held in self.held.values())
+        return self.settings.concurrency - len(self.bodies.running) - between
 
     def _deadline(self) -> float:
         return self.now() + self.settings.claim_ttl_s - self.settings.margin_s
@@ -526,9 +533,10 @@ class Worker:
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         self.sizes.snapshot(loaded.name, held.id, step.size)
-        running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        starts = [self._begun(new) if new.child_no in running else new for new in step.commit.starts]
-        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        commit, running = step.commit, tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
+        if running or retries:
+            starts = [self._begun(new) if new.child_no in running else new for new in commit.starts]
+            commit = commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         held.turns += 1
         if commit.end == "own" and not held.running and (self.draining or self._had_its_share(held)):
             commit = commit.replace(end="yield")

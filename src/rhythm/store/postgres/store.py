@@ -392,17 +392,20 @@ class PostgresStore(base.Store):
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
-        if not ends and all(map(is_step, turns)):
-            return self._steps(turns), set()
-        return self._flush(turns, ends)
+        plain, others = list[TurnCommit](), list[TurnCommit]()
+        for turn in turns:
+            (plain if is_step(turn) else others).append(turn)
+        return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
 
     @alone
     def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
         return steps(self.rows, turns)
 
     @transaction
-    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
-        return Flush(self.rows, turns, ends).run()
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
+        """The steps come last: they see whom the others have woken."""
+        answers, accepted = Flush(self.rows, turns, ends).run()
+        return [*answers, *(steps(self.rows, plain) if plain else ())], accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
         freed: set[str] = set()
