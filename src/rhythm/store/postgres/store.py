@@ -589,12 +589,12 @@ class PostgresStore(base.Store):
 
     @transaction
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
-        self._freeze()
+        self.db.freeze()
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
 
     @transaction
     def health(self) -> Health:
-        self._freeze()
+        self.db.freeze()
         now = self.db.now()
         queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
@@ -602,11 +602,6 @@ class PostgresStore(base.Store):
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
         return Health(now, count, queues, transaction_s, dead, notifications, server=True)
-
-    def _freeze(self) -> None:
-        """The transaction sees the database as it is now, however long it looks."""
-        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        self.db.unpinned()
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
