@@ -10,7 +10,6 @@ import psycopg
 import pytest
 
 from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, Done, Needed, NewExecution, NewTimer, TaskEnd, TurnCommit
-from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 
@@ -101,23 +100,3 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
         del asked[:]
         work()
         assert len(asked) == 1
-
-
-def test_a_session_that_is_lent_costs_one_question_more_for_what_is_no_transaction_and_none_for_what_is(
-    schemas: Schemas, asked: list[None]
-) -> None:
-    """What it must be told goes with the first statement; then there is the commit."""
-    schemas.empty_store()
-    store = PostgresStore(schemas.through, schemas.name, access=Access(pooled=True))
-    store.schema_version()
-    found = {}
-    for name, work in (
-        ("get", lambda: store.get(["w"])),
-        ("start", lambda: store.start([NewExecution("w", WORKFLOW, "main", "default")])),
-        ("claim", lambda: claimed(store)),
-    ):
-        del asked[:]
-        work()
-        found[name] = len(asked)
-    store.close()
-    assert found == {"get": 1 + 1, "start": 3 + 1, "claim": 1 + 1}

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from psycopg.conninfo import conninfo_to_dict
+
 STARTUP, SSL = 196608, 80877103
 AT_LEAST = 3  # sessions: as many transactions pass until one has the same again
 
@@ -50,14 +52,18 @@ def _startup(user: str, database: str) -> bytes:
 
 
 class Pooler:
-    """Lends sessions of one server, reached by a socket in its folder."""
+    """Lends sessions of the server with this URL, which asks for no password. Its own socket is in the folder."""
 
-    def __init__(self, folder: Path, server: Path, user: str, database: str) -> None:
-        self.server, self.user, self.database = server, user, database
+    def __init__(self, folder: Path, server: str) -> None:
+        given = conninfo_to_dict(server)
+        self.host, self.port = str(given["host"]), int(given.get("port") or 5432)
+        self.user, self.database = str(given["user"]), str(given["dbname"])
+        self.url = f"postgresql://{self.user}@/{self.database}?host={folder}"
         self.greeting = b""
         self.idle: deque[Wire] = deque()
         self.lock = threading.Lock()
         self.clients: set[socket.socket] = set()
+        self.answers = 0  # that clients have waited for
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / ".s.PGSQL.5432"))
         self.listener.listen(50)
@@ -82,8 +88,11 @@ class Pooler:
 
     def _open(self) -> Wire:
         """A new session; what the server says of itself is what clients are told."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(str(self.server / ".s.PGSQL.5432"))
+        if self.host.startswith("/"):
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(f"{self.host}/.s.PGSQL.{self.port}")
+        else:
+            connection = socket.create_connection((self.host, self.port))
         wire, said = Wire(connection), b""
         wire.send(_startup(self.user, self.database))
         while True:
@@ -138,14 +147,15 @@ class Pooler:
             kind, data = server.message()
             client.send(data)
             if kind == b"Z":
+                self.answers += 1
                 return data[-1:]
 
 
 @contextlib.contextmanager
-def pooler(folder: Path, server: Path, user: str = "rhythm", database: str = "postgres") -> Iterator[str]:
-    """The URL of a pooler before the server whose socket is in that folder."""
-    made = Pooler(folder, server, user, database)
+def pooler(folder: Path, server: str) -> Iterator[str]:
+    """The URL of a pooler before that server."""
+    made = Pooler(folder, server)
     try:
-        yield f"postgresql://{user}@/{database}?host={folder}"
+        yield made.url
     finally:
         made.close()

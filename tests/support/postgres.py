@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
@@ -170,18 +171,17 @@ def schemas(database_url: str) -> Iterator[Schemas]:
 def through(url: str, kind: str | None = None) -> Iterator[str]:
     """The URL of the pooler that is asked for; none if none is."""
     kind = os.environ.get(THROUGH, "") if kind is None else kind
-    server = psycopg.conninfo.conninfo_to_dict(url).get("host")
     if not kind:
         yield ""
         return
     folder = Path(tempfile.mkdtemp(prefix="rhythm-pool-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        yield stack.enter_context({"pgbouncer": _pgbouncer, "pooler": pooler}[kind](folder, Path(str(server))))
+        yield stack.enter_context({"pgbouncer": _pgbouncer, "pooler": pooler}[kind](folder, url))
 
 
 @contextlib.contextmanager
-def _pgbouncer(folder: Path, server: Path) -> Iterator[str]:
+def _pgbouncer(folder: Path, server: str) -> Iterator[str]:
     """The real one. Like PostgreSQL it refuses to run as root."""
     program = debian.unpacked("pgbouncer", "pgbouncer")
     if program is None:
@@ -191,7 +191,7 @@ def _pgbouncer(folder: Path, server: Path) -> Iterator[str]:
         shutil.chown(folder, "nobody")
     (folder / "users.txt").write_text('"rhythm" ""\n')
     (folder / "pgbouncer.ini").write_text(
-        f"[databases]\npostgres = host={server} port=5432 dbname=postgres user=rhythm\n[pgbouncer]\nlisten_addr =\nlisten_port = 5432\n"
+        f"[databases]\npostgres = {make_conninfo(server)}\n[pgbouncer]\nlisten_addr =\nlisten_port = 5432\n"
         f"unix_socket_dir = {folder}\nauth_type = any\nauth_file = {folder}/users.txt\npool_mode = transaction\n"
         "server_round_robin = 1\ndefault_pool_size = 30\nmin_pool_size = 3\nmax_client_conn = 200\n"
     )
