@@ -35,7 +35,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 @pytest.fixture
 def store(schemas: Schemas) -> PostgresStore:
-    return schemas.empty_store()
+    store = schemas.direct_store()
+    store.schema_version()  # connects
+    return store
 
 
 def turn(claim: Claim, seq: int, end: str, **changes: Any) -> TurnCommit:

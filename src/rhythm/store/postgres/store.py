@@ -662,12 +662,12 @@ class PostgresStore(base.Store):
 
     @transaction
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
-        self._freeze()
+        self.db.freeze()
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
 
     @transaction
     def health(self) -> Health:
-        self._freeze()
+        self.db.freeze()
         now = self.db.now()
         silent = tuple(Silent(*row) for row in self._ask("silent", alive=now - int(DEAD_AFTER_S * US)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
@@ -675,11 +675,6 @@ class PostgresStore(base.Store):
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
         return Health(now, count, tuple(self._queues(now)), transaction_s, dead, notifications, server=True, silent=silent)
-
-    def _freeze(self) -> None:
-        """The transaction sees the database as it is now, however long it looks."""
-        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        self.db.unpinned()
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
