@@ -271,6 +271,7 @@ def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
     while not world.handlers.agenda:
         world.round()
     world.worker.stop()
+    world._boot()
     taken: list[str] = []
 
     def take(name: str, answer: Any) -> None:
