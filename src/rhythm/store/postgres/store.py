@@ -342,7 +342,7 @@ class PostgresStore(base.Store):
 
     @transaction
     def queues(self) -> list[Queue]:
-        self._freeze()
+        self.db.freeze()
         return self._queues(self.db.now())
 
     def _queues(self, now: int) -> list[Queue]:
