@@ -14,6 +14,7 @@ from rhythm.store.base import (
     SUSPENDED,
     TASK,
     WORKFLOW,
+    Beat,
     Claim,
     Committed,
     Definition,
@@ -109,7 +110,7 @@ def send(store: Store, id: str, to: str = "w", limit: int = 10) -> str:
 
 
 def test_migrations_run_once(store: Store) -> None:
-    assert store.schema_version() == 1
+    assert store.schema_version() == 2
     assert store.migrate() == []
 
 
@@ -405,6 +406,21 @@ def test_a_finished_child_workflow_wakes_its_parent(store: Store) -> None:
     assert store.get(["w.1"])["w.1"].result == "3"
 
 
+def test_a_step_hears_of_the_child_that_ends_in_the_same_commit(store: Store) -> None:
+    parent = begun(store)
+    assert outcome(store, turn(parent, end="own", starts=(workflow("w.1", parent_id="w", child_no=1),))) == "own"
+    child = claims(store)["w.1"]
+    finished, went_on = store.commit([turn(child, end="finish", status=COMPLETED), turn(parent, 1, "own")], [])[0]
+    assert (finished.outcome, went_on.outcome, went_on.wakes) == ("finished", "own", parent.wakes + 1)
+
+
+def test_a_step_beside_other_turns_is_lost_alone(store: Store) -> None:
+    first, second = begun(store, "w"), begun(store, "v")
+    answers = store.commit([turn(first, end="finish", status=COMPLETED), turn(second, 7, "own")], [])[0]
+    assert {answer.id: answer.outcome for answer in answers} == {"w": "finished", "v": "lost"}
+    assert (status(store, "w"), store.history("v")) == ("completed", [])
+
+
 def test_a_child_workflow_that_a_turn_asks_to_end_is_woken(store: Store) -> None:
     parent = begun(store)
     children = tuple(workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w") for n in (1, 2))
@@ -489,7 +505,7 @@ def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clo
     assert end(store, claims(store)["w.1"])
     assert list(claims(store, "b")) == ["w"]
     clock.forward(TTL + 1)
-    assert store.rescue(10, 1, ["b"]) == ["w"]
+    assert store.rescue(10, 1) == ["w"]
     assert (store.get(["w"])["w"], store.history("w"), ready_rows(store)) == (before, told, [])
     assert store.get(["w.2"])["w.2"].cancel_requested_at is None
 
@@ -543,11 +559,17 @@ def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store:
 
 def test_only_expired_claims_and_those_of_dead_workers_are_rescued(store: Store, clock: Clock) -> None:
     store.start([workflow("x"), workflow("y")])
+    store.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, TTL)
+    store.beat(Beat("b", "host", 2, ("default",), 4, 0, False, "1"), {}, TTL)
     claims(store, "a", 1)
+    clock.forward(10)
     claims(store, "b", 1)
+    store.beat(Beat("a", "host", 1, ("default",), 4, 1, False, "1"), {}, TTL)
+    assert (store.rescue(10, 3), store.rescue(10, 3, 10.0)) == ([], [])
+    assert store.rescue(10, 3, 9.9) == ["y"]
+    clock.forward(TTL - 10)
     assert store.rescue(10, 3) == []
-    assert store.rescue(10, 3, ["b"]) == ["y"]
-    clock.forward(TTL + 0.000001)
+    clock.forward(0.000001)
     assert store.rescue(10, 3) == ["x"]
     assert store.rescue(10, 3) == []
 

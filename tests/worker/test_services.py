@@ -152,7 +152,7 @@ class Broken:
         return getattr(self.inner, name)
 
 
-@pytest.mark.parametrize(("broken", "name"), [("fire_timers", "timers"), ("rescue", "rescue"), ("parked", "sweeper"), ("prune", "pruner")])
+@pytest.mark.parametrize(("broken", "name"), [("fire_timers", "timers"), ("recover", "rescue"), ("parked", "sweeper"), ("prune", "pruner")])
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
     world = parked(SLEEP, sqlite_in_memory)
     said: list[tuple[str, str, str]] = []
@@ -174,7 +174,7 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken:
 
 def test_health_is_good_again_after_a_pass_that_succeeds() -> None:
     world = parked(SLEEP, sqlite_in_memory)
-    store = Broken(world.inner, "rescue")
+    store = Broken(world.inner, "recover")
     found = Services(store, NO_TIMERS, world.clock.now, world.clock.us)  # type: ignore[arg-type]
     found.run()
     store.broken, world.clock.seconds = "", 10.0
@@ -236,7 +236,8 @@ def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_i
     if isinstance(world.inner, PostgresStore) and world.inner.db.access.pooled:
         counted_each = 6  # and with the beginning and end of a transaction, of which most are sent together
     if isinstance(world.inner, SqliteStore):
-        world.inner._db.set_trace_callback(asked.append)
+        db = world.inner._db
+        db.set_trace_callback(lambda text: asked.append(text) if text == "COMMIT" or not db.in_transaction else None)
     idle = services(world, ServiceSettings(), cache(world.program))
     del asked[:]
     polls = 600

@@ -29,6 +29,8 @@ REFUSALS = {  # what the server says, and what to do
     r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
 }
 
+PASSING = "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many connections"  # refusals that end
+
 Row = Any  # a tuple, as wide as its statement says
 T = TypeVar("T")
 
@@ -76,7 +78,7 @@ def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Se
     except psycopg.ProgrammingError as problem:
         raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
     except psycopg.OperationalError as problem:
-        if "FATAL" not in str(problem):
+        if "FATAL" not in str(problem) or re.search(PASSING, str(problem)):
             raise
         raise StoreError(f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}") from problem
     session.answer_s = answer_s

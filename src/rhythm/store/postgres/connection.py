@@ -14,7 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from rhythm.errors import StoreError
+from rhythm.errors import StoreError, Unavailable
 from rhythm.store.postgres.connecting import LONG_S, Access, Row, Session, connected
 from rhythm.store.postgres.hints import channel_of, notify, written
 from rhythm.store.sqlfile import statements
@@ -173,7 +173,7 @@ class Connection:
                     raise
                 except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
                     self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
-                    raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+                    raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem
                 except errors.InsufficientPrivilege as problem:
                     raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")

@@ -5,6 +5,7 @@ Any thread; a schema of its own, so that several stores share a database.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,16 +19,20 @@ from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
+    DEAD_AFTER_S,
     FAILED,
+    FORGOTTEN_S,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
     WORKFLOW,
+    Beat,
     ChildOutcome,
     Claim,
     Committed,
+    Declaration,
     Definition,
     Execution,
     Family,
@@ -44,6 +49,8 @@ from rhythm.store.base import (
     NewWait,
     Queue,
     Retry,
+    SeenWorker,
+    Silent,
     Started,
     StoredExecution,
     StoredSignal,
@@ -245,20 +252,30 @@ class PostgresStore(base.Store):
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        expired = self._all("expired", dead=list(dead_workers), limit=limit)
-        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_workers) if expired else []
+    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
+        expired = self._all("expired", dead_us=_us(dead_after_s), limit=limit)
+        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_after_s) if expired else []
 
     @transaction
-    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_workers: Sequence[str]) -> list[str]:
+    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_after_s: float | None) -> list[str]:
+        """The whole condition is tested once more under the locks, beats too, in a later statement than that which took them."""
         now, found = expired[0].now, {row.id: row for row in expired}
         locked = self.rows.lock([*found, *(row.parent_id for row in expired)])
-        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id].fence, now, dead_workers)]
+        held = [row for id, row in locked.items() if id in found and row.fence == found[id].fence]
+        dead = self._dead(held, now, dead_after_s)
+        lost = [row for row in held if _expired(row, now) or row.claimed_by in dead]
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
         live = [row for row in lost if not found[row.id].ended]
         self._rescue_tasks([row for row in live if row.kind == TASK], {row.id: row.max_attempts for row in expired}, crash_limit, now)
         self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
+
+    def _dead(self, held: Sequence[Ready], now: int, dead_after_s: float | None) -> set[str]:
+        """Which holders of these have still not beaten; it matters where a claim has not expired."""
+        holders = sorted({row.claimed_by for row in held if row.claimed_by is not None and not _expired(row, now)})
+        if dead_after_s is None or not holders:
+            return set()
+        return {row[0] for row in self.db.all("dead_workers", ids=holders, before=now - int(dead_after_s * US))}
 
     def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
         """They are free again; a task that has used up its attempts by killing its workers fails."""
@@ -296,6 +313,51 @@ class PostgresStore(base.Store):
         what = "its worker died in the same turn"
         self.rows.end_workflows([End(id, FAILED, crashed(what, crashes[id]), raised[id][1], lost[id].claimed_by) for id in ids], now)
 
+    # workers and queues
+
+    @alone
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+        """The beat is committed before claims are prolonged: who waits for a row that somebody has locked is not dead."""
+        rows = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
+        if claims:
+            rows = self.db.batch("keep", _claims(claims), worker=beat.worker, ttl_us=int(ttl_s * US))
+        return {id: (fence, wakes) for id, fence, wakes in rows}
+
+    @alone
+    def leave(self, *workers: str) -> None:
+        self.db.do("leave", workers=list(workers))
+
+    def workers(self) -> list[SeenWorker]:
+        seen = [SeenWorker(*row) for row in self._all("workers")]
+        return [worker.replace(queues=tuple(json.loads(str(worker.queues)))) for worker in seen]
+
+    def paused_queues(self) -> frozenset[str]:
+        return frozenset(row[0] for row in self._all("paused_queues"))
+
+    @alone
+    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+        base.refuse_system(name, paused)
+        changed = self.db.all("pause_queue", name=name, by=by, reason=reason) if paused else self.db.all("resume_queue", name=name)
+        return bool(changed)
+
+    @transaction
+    def queues(self) -> list[Queue]:
+        self._freeze()
+        return self._queues(self.db.now())
+
+    def _queues(self, now: int) -> list[Queue]:
+        return [Queue(*row) for row in self._ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+
+    @alone
+    def declare(self, declarations: Sequence[Declaration]) -> None:
+        self.db.batch("declare", [fields(declaration) for declaration in {each.name: each for each in declarations}.values()])
+
+    def declared(self) -> list[Declaration]:
+        return [Declaration(*row) for row in self._all("declared")]
+
+    def sibling(self) -> PostgresStore:
+        return PostgresStore(self.db.url, self.db.schema, self.db.clock)
+
     # turns and tasks
 
     @alone
@@ -330,17 +392,20 @@ class PostgresStore(base.Store):
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
-        if not ends and all(map(is_step, turns)):
-            return self._steps(turns), set()
-        return self._flush(turns, ends)
+        plain, others = list[TurnCommit](), list[TurnCommit]()
+        for turn in turns:
+            (plain if is_step(turn) else others).append(turn)
+        return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
 
     @alone
     def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
         return steps(self.rows, turns)
 
     @transaction
-    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
-        return Flush(self.rows, turns, ends).run()
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
+        """The steps come last: they see whom the others have woken."""
+        answers, accepted = Flush(self.rows, turns, ends).run()
+        return [*answers, *(steps(self.rows, plain) if plain else ())], accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
         freed: set[str] = set()
@@ -510,6 +575,14 @@ class PostgresStore(base.Store):
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
+    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
+        lost, cancelled, forgotten = self._all("look", dead_us=_us(dead_after_s), forgotten_us=_us(FORGOTTEN_S))[0]
+        return lost, cancelled, forgotten
+
+    @alone
+    def forget_workers(self, limit: int) -> None:
+        self.db.do("forget_workers", forgotten_us=_us(FORGOTTEN_S), limit=limit)
+
     @alone
     def parked(self, after: str, limit: int) -> list[str]:
         return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
@@ -596,12 +669,12 @@ class PostgresStore(base.Store):
     def health(self) -> Health:
         self.db.freeze()
         now = self.db.now()
-        queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
+        silent = tuple(Silent(*row) for row in self._ask("silent", alive=now - int(DEAD_AFTER_S * US)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
         count, transaction_s, notifications = (
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
-        return Health(now, count, queues, transaction_s, dead, notifications, server=True)
+        return Health(now, count, tuple(self._queues(now)), transaction_s, dead, notifications, server=True, silent=silent)
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
@@ -628,9 +701,13 @@ def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:
     return [dict(id=id, fence=fence) for id, fence in claims.items()]
 
 
-def _expired(row: Ready, fence: int, now: int, dead: Sequence[str]) -> bool:
-    """The whole condition once more, now that the row is locked: it may have been extended or given back meanwhile."""
-    return row.fence == fence and row.claim_expires_at is not None and (row.claim_expires_at < now or row.claimed_by in dead)
+def _expired(row: Ready, now: int) -> bool:
+    """Once more, now that the row is locked: it may have been extended meanwhile."""
+    return row.claim_expires_at is not None and row.claim_expires_at < now
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)
 
 
 def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
