@@ -185,6 +185,8 @@ class Interleaved:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._sim.inner, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **kwargs: Any) -> Any:
             sim = self._sim
