@@ -1,0 +1,124 @@
+"""The application of the workers that are tormented: small tasks that write down when they begin and when they end.
+
+The ledger is a file for each process, on the clock that counts since the machine started: it is the same for all processes, no
+fault reaches it, and what was written survives `kill -9`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import random
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import rhythm
+
+LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the longest of the ordinary tasks
+
+
+@cache
+def _ledger() -> int:
+    folder = os.environ["RHYTHM_TEST_CHAOS_LEDGER"]
+    return os.open(f"{folder}/{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def _note(what: str) -> None:
+    attempt = rhythm.current()
+    os.write(_ledger(), f"{time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000} {what} {attempt.id} {attempt.attempt}\n".encode())
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    _note("began")
+    yield
+    _note("ended")
+
+
+@rhythm.task
+def value(value: Any = None) -> Any:
+    with _noted():
+        time.sleep(random.random() * LASTS_S)
+        return value
+
+
+@rhythm.task
+def add(a: int, b: int) -> int:
+    with _noted():
+        return a + b
+
+
+@rhythm.task
+async def double(x: int) -> int:
+    with _noted():
+        await asyncio.sleep(random.random() * LASTS_S)
+        return x * 2
+
+
+@rhythm.task
+def fail(code: str = "TaskFailed") -> None:
+    with _noted():
+        pass
+    raise rhythm.TaskFailed("it failed", code=code)
+
+
+@rhythm.task(retries=1000, backoff=0.05)
+def flaky(x: int, fails: int) -> int:
+    with _noted():
+        if rhythm.current().attempt <= fails:
+            raise ConnectionError("not yet")
+        return x
+
+
+@rhythm.task
+def long(seconds: float) -> float:
+    """One that is still running when its worker is told to stop."""
+    with _noted():
+        time.sleep(seconds)
+        return seconds
+
+
+@rhythm.task
+def leave() -> None:
+    _note("began")
+    os._exit(3)
+
+
+@rhythm.task
+def segfault() -> None:
+    """Recursion without an end on the C stack, which no limit of Python's stops."""
+    _note("began")
+    sys.setrecursionlimit(10**9)
+    ctypes.pythonapi.Py_SetRecursionLimit(10**9)
+
+    def deeper() -> int:
+        return max([0], key=lambda _: deeper())
+
+    threading.stack_size(256 * 1024)
+    thread = threading.Thread(target=deeper)
+    thread.start()
+    thread.join()
+
+
+@rhythm.task
+def devour() -> int:
+    """Memory without an end; the worker's is limited, as in a container, so that the machine's is not."""
+    _note("began")
+    size, _ = resource.getrlimit(resource.RLIMIT_AS)
+    assert size != resource.RLIM_INFINITY, "the worker must have a limit"
+    eaten = []
+    while True:
+        eaten.append(bytearray(64 * 1024 * 1024))
+
+
+@rhythm.task(timeout=0.5)
+def block() -> None:
+    _note("began")
+    threading.Event().wait()
