@@ -17,6 +17,7 @@ class Line(NamedTuple):
     task: str
     attempt: int
     pid: int
+    wall_us: int  # what the process took for the time
 
 
 def offset_us() -> int:
@@ -29,8 +30,8 @@ def read(folder: Path) -> list[Line]:
     found = []
     for file in (folder / "ledger").iterdir():
         for line in file.read_text().splitlines():
-            at, what, task, attempt = line.split()
-            found.append(Line(int(at), what, task, int(attempt), int(file.name)))
+            at, what, task, attempt, wall = line.split()
+            found.append(Line(int(at), what, task, int(attempt), int(file.name), int(wall)))
     return sorted(found)
 
 

@@ -85,10 +85,15 @@ class Workers:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         ledger = {"RHYTHM_TEST_CHAOS_LEDGER": str(self.folder / "ledger"), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
-        command = [*before, sys.executable, "-m", "tests.chaos.worker", "--app", str(APP), "--database-url", self.url, "--concurrency", "16"]
+        worker = [sys.executable, "-m", "tests.chaos.worker", "--app", str(APP), "--database-url", self.url, "--concurrency", "16"]
         with log.open("wb") as out:
             popen = subprocess.Popen(
-                command, cwd=self.folder, env={**inherited, **ledger, **settings}, stdout=out, stderr=out, preexec_fn=_die_with_us
+                [*before, *worker],
+                cwd=self.folder,
+                env={**inherited, **ledger, **settings},
+                stdout=out,
+                stderr=out,
+                preexec_fn=_die_with_us,
             )
         return Process(popen, log)
 
@@ -109,13 +114,12 @@ class Workers:
         return sum(len(re.findall(text, process.log())) for process in self.all)
 
     def bugs(self) -> list[str]:
-        """What no fault explains: tracebacks and lost wakes."""
+        """What no fault explains: tracebacks and lost wakes, with the lines that follow."""
         found = []
         for process in self.all:
             lines = process.log().splitlines()
-            found += [
-                " | ".join(lines[max(0, i - 1) : i + 25]) for i, line in enumerate(lines) if "Traceback" in line or "it slept although" in line
-            ]
+            places = [i for i, line in enumerate(lines) if "Traceback" in line or "it slept although" in line]
+            found += [" | ".join(lines[max(0, i - 1) : i + 25]) for i in places]
         return found
 
 

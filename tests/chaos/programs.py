@@ -34,14 +34,17 @@ class Case(NamedTuple):
     signals: tuple[tuple[str, Any], ...]
 
 
-def case(seed: int, number: int) -> Case:
+def case_of(seed: int, number: int) -> Case:
     name, signals = f"p{number}", tuple[tuple[str, Any], ...]()
     if number % EVERY_FIXED == 0:
         text, result, signals = FIXED_ONES[number // EVERY_FIXED % len(FIXED_ONES)]
         expected = Expected("completed", result)
     else:
         text, expected = generated(random.Random(f"{seed} {number}"))
-    text = _named(_quicker(text), name)
+    return compiled(name, _named(_quicker(text), name), expected, signals)
+
+
+def compiled(name: str, text: str, expected: Expected, signals: tuple[tuple[str, Any], ...] = ()) -> Case:
     programs = compile_flow(text, f"{name}.flow").programs_or_raise()
     definitions = [Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs]
     return Case(name, programs[0].version, definitions, expected, signals)

@@ -43,8 +43,6 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def spread(name: str, values: Sequence[float], most_p50: float | None = None, most_p99: float | None = None) -> list[Figure]:
     """The middle and the worst of many measurements, in seconds."""
-    middle, worst = percentile(values, 0.5), percentile(values, 0.99)
-    return [
-        shown(f"{name}, p50 s ({len(values)})", middle) if most_p50 is None else at_most(f"{name}, p50 s ({len(values)})", middle, most_p50),
-        shown(f"{name}, p99 s", worst) if most_p99 is None else at_most(f"{name}, p99 s", worst, most_p99),
-    ]
+    limits = ((f"{name}, p50 s ({len(values)})", 0.5, most_p50), (f"{name}, p99 s", 0.99, most_p99))
+    found = [(what, percentile(values, share), most) for what, share, most in limits]
+    return [shown(what, value) if most is None else at_most(what, value, most) for what, value, most in found]

@@ -21,6 +21,8 @@ from typing import Any
 
 import rhythm
 
+if "FAKETIME" in os.environ:  # it refuses the way in which Python sleeps
+    time.sleep = lambda seconds: threading.Event().wait(seconds) and None
 LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the longest of the ordinary tasks
 
 
@@ -32,7 +34,8 @@ def _ledger() -> int:
 
 def _note(what: str) -> None:
     attempt = rhythm.current()
-    os.write(_ledger(), f"{time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000} {what} {attempt.id} {attempt.attempt}\n".encode())
+    since_boot_us, wall_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000, time.time_ns() // 1000
+    os.write(_ledger(), f"{since_boot_us} {what} {attempt.id} {attempt.attempt} {wall_us}\n".encode())
 
 
 @contextmanager

@@ -19,10 +19,10 @@ CALM_S = 60.0  # within which everything must come to its end once there are no 
 
 
 class World:
-    def __init__(self, folder: Path, url: str, seed: int, distinct: int, settings: Mapping[str, str], worker_url: str | None = None) -> None:
+    def __init__(self, folder: Path, url: str, seed: int, distinct: int, settings: Mapping[str, str]) -> None:
         self.folder, self.url, self.chance, self.began = folder, url, Random(f"chaos {seed}"), time.monotonic()
         self.load = Load(url, seed, distinct)
-        self.workers = Workers(folder, worker_url or url, settings)
+        self.workers = Workers(folder, url, settings)
         self.said = 0.0
 
     def torment(self, faults: Callable[[], float], done: Callable[[], bool], in_flight: int, most_s: float) -> None:
@@ -44,7 +44,7 @@ class World:
     def verdict(self, exactly_once: bool = True) -> list[Figure]:
         """Calms down, and checks what must hold after every scenario."""
         settled = self.load.settle(CALM_S)
-        took_s = self.load_s = time.monotonic() - self.began
+        took_s = time.monotonic() - self.began
         late = self.workers.stop()
         lines = ledger.read(self.folder)
         bodies, tasks = sum(line.what == "began" for line in lines), len(ledger.begun(lines))
@@ -63,11 +63,9 @@ class World:
 
 
 @contextmanager
-def world(
-    url: str, seed: int, distinct: int, settings: Mapping[str, str] | None = None, worker_url: str | None = None
-) -> Iterator[World]:
+def world(url: str, seed: int, distinct: int, settings: Mapping[str, str] | None = None) -> Iterator[World]:
     with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder:
-        made = World(Path(folder), url, seed, distinct, settings or {}, worker_url)
+        made = World(Path(folder), url, seed, distinct, settings or {})
         try:
             yield made
         finally:
