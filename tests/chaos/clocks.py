@@ -39,7 +39,9 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         w.load.start("asleep", ASLEEP, [{"seconds": seconds} for seconds in delays.values()])
         w.torment(lambda: 1.0, lambda: len(w.load.started) >= 2 * programs, IN_FLIGHT, 120.0)
         verdict = w.verdict()
-        turns = w.load.query("SELECT execution_id, max(at) - min(at) FROM history WHERE execution_id LIKE 'asleep-%' GROUP BY 1")
+        turns = w.load.query(
+            "SELECT execution_id, max(at) - min(at) FROM history WHERE execution_id >= 'asleep-' AND execution_id < 'asleep.' GROUP BY 1"
+        )
         late_s = [slept_us / 1e6 - delays[id] for id, slept_us in turns]
         return [
             *verdict,

@@ -42,6 +42,11 @@ class Process:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
+    def worker_name(self) -> str:
+        """What it is called in the database; empty before it works."""
+        found = re.search(r"^worker (\w+) started", self.log(), re.MULTILINE)
+        return found[1] if found else ""
+
     def kill(self) -> None:
         self.killed_at = time.monotonic()
         self.popen.kill()

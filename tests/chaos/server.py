@@ -65,6 +65,13 @@ class Server:
         sessions = self.sessions()
         return bool(sessions) and bool(self.rows(f"SELECT pg_terminate_backend({chance.choice(sessions)})")[0][0])
 
+    def set(self, name: str, value: str) -> None:
+        """Changes a setting of the server, at once."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET {name} = '{value}'".encode())
+            connection.execute("SELECT pg_reload_conf()")
+            connection.execute("SELECT pg_sleep(0.3)")
+
     def logged(self, text: str) -> int:
         """How often the server has written this into its log."""
         return self.log.read_text(errors="replace").count(text) if self.log.exists() else 0
