@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         trace,
         workflows,
     )
+    from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.errors import (
         Conflict,
         DuplicateTask,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         StoreError,
         TaskCancelled,
         TaskFailed,
+        Unavailable,
         UnknownExecution,
         UnknownWorkflow,
     )
@@ -55,7 +57,7 @@ __version__ = "0.1.0.dev0"
 
 _ERRORS = (
     "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
-    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed UnknownExecution UnknownWorkflow"
+    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed Unavailable UnknownExecution UnknownWorkflow"
 )
 _OF_THE_DEFAULT = "start_workflow start_many queue_task get list_executions result trace workflows signal publish cancel pause resume retry"
 _HOMES = {
@@ -63,15 +65,16 @@ _HOMES = {
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(("ExecutionView", "Handle", "Page", "Rhythm", "Start", "TraceStep", "WorkflowView"), "rhythm.app"),
+    **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
 
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
-    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
-    "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep",
-    "UnknownExecution", "UnknownWorkflow", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
+    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker",
+    "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep", "Unavailable",
+    "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
     "publish", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
 ]  # fmt: skip
 

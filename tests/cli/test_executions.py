@@ -23,6 +23,7 @@ from rhythm.cli.main import COMMANDS, main
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.cli.conftest import Shell
+from tests.support.stores import rob
 from tests.test_layers import HEAVY
 
 url, make_app = applications.url, applications.make_app
@@ -481,7 +482,7 @@ def test_show_tells_of_an_attempt_that_a_dead_worker_has_cost(rhythm: Command, a
         (claim,) = app.store.claim(f"worker {attempt}", ["default"], 1, 60.0)
         assert claim.id == id
         assert f"\nattempt     {said}\n" in rhythm(f"show {id}").out
-        assert app.store.rescue(10, 3, [f"worker {attempt}"]) == [id]
+        assert rob(app.store, f"worker {attempt}", crash_limit=3) == [id]
 
 
 def test_trace_tells_it_in_the_order_of_time_with_children_indented(rhythm: Command, app: Rhythm) -> None:

@@ -36,7 +36,7 @@ from tests.engine.simulated_programs import FIXED, POISON, POISONED
 from tests.support.generate import program as generated
 from tests.support.postgres import Schemas, server
 from tests.support.reference import Expected
-from tests.support.stores import MakeStore, rows, sqlite_in_memory
+from tests.support.stores import MakeStore, rob, rows, sqlite_in_memory
 
 TTL_S = 30.0
 ACTS = 250  # with faults, of one seed; then everything must come to its end
@@ -246,7 +246,7 @@ class Simulation:
         self.bodies: Counter[str] = Counter()
         self.tries: Counter[str] = Counter()
         self.settings = WorkerSettings(
-            claim_ttl_s=TTL_S, margin_s=1.0, crash_limit=self.crash_limit, missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
+            claim_ttl_s=TTL_S, dead_after_s=self.more.choice((12.0, TTL_S, 1e9)), margin_s=1.0, crash_limit=self.crash_limit, missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
             concurrency=self.chance.choice((1, 2, 100)), batch=self.chance.choice((1, 3, 100)),
         )  # fmt: skip
         self.tasks = {task.name: task for task in self._tasks()}
@@ -277,8 +277,9 @@ class Simulation:
 
     def _service(self) -> Services:
         settings = ServiceSettings(
-            crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2
-        )
+            crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2,
+            dead_after_s=self.settings.dead_after_s,
+        )  # fmt: skip
         store, holder = Interleaved(self, None), f"services {self.chance.random()}"
         return Services(store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder)  # type: ignore[arg-type]
 
@@ -320,8 +321,8 @@ class Simulation:
         self.met["claim without an answer"] += name == "claim"
 
     def note(self, name: str, args: Any, answer: Any) -> None:
-        if name == "rescue":
-            self.met["rescued"] += len(answer)
+        if name == "recover":
+            self.met["rescued"] += len(answer.rescued)
         if name == "release":
             self.given_back |= set(args[0])
         if name == "commit":
@@ -372,7 +373,7 @@ class Simulation:
         acts = (self._step, self._step, self._step, self._step, self._handler, self._serve, self._tick, self._fault, self._client)
         self.chance.choice(acts)()
         if self._also("dead worker", 0.05) and self.gone:
-            self.met["rescued from the dead"] += len(self.inner.rescue(100, self.crash_limit, self.gone))
+            self.met["rescued from the dead"] += len(rob(self.inner, *self.gone, crash_limit=self.crash_limit))
         if self._also("noise", 0.03):
             self._noise()
         if self._also("prune", 0.02):

@@ -10,7 +10,7 @@ import pytest
 
 from rhythm.engine import doctor
 from rhythm.engine.doctor import advice, examine
-from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Store
+from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Silent, Store
 from rhythm.store.doctor import RULES, TOLD, Evidence
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlfile import statements
@@ -125,6 +125,10 @@ def signal(id: str, to: str, n: int, name: str) -> str:
     return f"INSERT INTO workflow_signals VALUES ('{id}', '{to}', {n}, '{name}', 'null', {EPOCH_US}, NULL)"
 
 
+def heartbeat(worker: str, at: int) -> str:
+    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '[]', 1, 1, (1 = 0), '', 1, {at})"
+
+
 def executions(id: str, changes: str) -> str:
     return f"UPDATE executions SET {changes} WHERE id = '{id}'"
 
@@ -188,6 +192,7 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("fences_drawn", "owner", ("UPDATE ready SET fence = (SELECT fence FROM ready WHERE id = 'owner') WHERE id = 'run.6'",), set()),
     ("claim_newest", "owner", ("UPDATE ready SET fence = 1 WHERE id = 'owner'",), set()),
     ("claims_taken_back", "run.6", (f"UPDATE ready SET claim_expires_at = {PAST} WHERE id = 'run.6'",), set()),
+    ("silent_hold_nothing", "run.6", ("UPDATE ready SET claimed_by = 'mute' WHERE id = 'run.6'", heartbeat("mute", PAST - 30_000_000)), set()),
     ("pending_queued", "run.7", ("DELETE FROM ready WHERE id = 'run.7'",), set()),
     ("pending_queued", "fresh", ("DELETE FROM ready WHERE id = 'fresh'",), set()),
     ("ready_agrees", "run.7", ("UPDATE ready SET kind = 0 WHERE id = 'run.7'",), set()),
@@ -324,7 +329,7 @@ def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
 
 
 LATE = [(rule, subject, how) for rule, subject, how, _ in DAMAGES
-        if rule in ("claims_taken_back", "overdue", "cancelled_tasks_end") or (rule, how) in (
+        if rule in ("claims_taken_back", "silent_hold_nothing", "overdue", "cancelled_tasks_end") or (rule, how) in (
             ("ended_ready", (ready("old", 0),)), ("belongs", (ready("ghost", 0),)))]  # fmt: skip
 
 
@@ -447,6 +452,26 @@ def test_queue_that_nobody_serves_is_told_from_one_whose_workers_are_busy() -> N
     assert "start more of them" in told(queues=(Queue("mail", 3, oldest, 7, 0),))
     assert "2 claims have expired" in told(queues=(Queue("mail", 0, None, 2, 2),))
     assert "no worker claims any" in advice(healthy(queues=(Queue("mail", 3, oldest, 2, 2),)), EPOCH_US)[0]
+
+
+def test_queue_whose_workers_claim_nothing_is_told() -> None:
+    assert "workers serve it, and claim none" in told(queues=(Queue("mail", 3, EPOCH_US - 5 * MINUTE_US, 0, 0, workers=2),))
+
+
+def test_paused_queue_is_told_only_where_something_waits_in_it() -> None:
+    paused = Queue("mail", 2, EPOCH_US - 5 * MINUTE_US, 0, 0, 1, EPOCH_US - 3 * MINUTE_US, "ops", "the mail server is down")
+    assert told(queues=(paused,)) == (
+        "queue mail: 3 wait; it was paused by ops 3 min ago (the mail server is down), and nobody takes any until it is resumed"
+    )
+    assert "3 wait; it was paused 3 min ago, and nobody" in told(queues=(paused.replace(paused_by="", paused_reason=""),))
+    assert advice(healthy(queues=(paused.replace(ready=0, oldest_at=None, delayed=0),)), EPOCH_US) == []
+
+
+def test_worker_that_has_claims_and_is_silent_is_told() -> None:
+    assert told(silent=(Silent("a", 2, EPOCH_US - 5 * MINUTE_US),)) == (
+        "worker a has 2 claims, and was last heard of 5 min ago; a running worker takes them back"
+    )
+    assert "no heartbeat: they are taken back when they expire" in told(silent=(Silent("a", 2, None),))
 
 
 def test_database_in_bad_health_is_told() -> None:

@@ -17,7 +17,7 @@ from rhythm.vm.snapshot import Snapshot
 from rhythm.worker import worker
 from rhythm.worker.handlers import Task
 from tests.engine.driver import EPOCH_US, Crashed, World
-from tests.support.stores import MakeStore, ready_rows, rows
+from tests.support.stores import MakeStore, ready_rows, rob, rows
 
 MakeWorld = Callable[..., World]
 BOTH = pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])
@@ -232,7 +232,7 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer
     world.start()
     while not world.handlers.agenda:
         world.round()
-    world.inner.rescue(10, 5, [world.worker.name])
+    rob(world.inner, world.worker.name)
     assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
     world.worker.unsure = True
     world.worker.step()
@@ -245,7 +245,7 @@ def test_claim_that_was_lost_is_dropped_at_the_next_beat(make_world: MakeWorld, 
     world.start()
     while not world.handlers.agenda:
         world.round()
-    world.inner.rescue(10, 5, [world.worker.name])
+    rob(world.inner, world.worker.name)
     assert len(world.inner.claim("another", ["default"], 10, 1000.0)) == 1
     rounds(world, world.settings.claim_ttl_s / 3 + 1)
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
@@ -257,7 +257,7 @@ def test_claiming_again_what_was_lost_stops_the_old_body(make_world: MakeWorld, 
     world.start()
     while not world.handlers.agenda:
         world.round()
-    world.inner.rescue(10, 5, [world.worker.name])
+    rob(world.inner, world.worker.name)
     for _ in range(3):
         world.worker.step()
         assert len(world.handlers.agenda) <= 1
@@ -275,7 +275,7 @@ def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
 
     def take(name: str, answer: Any) -> None:
         if name == "claim" and answer and not taken:
-            taken.extend(world.inner.rescue(10, 5, [world.worker.name]))
+            taken.extend(rob(world.inner, world.worker.name))
 
     world.store.after = take
     assert result_of(world.run()) == 1

@@ -329,12 +329,12 @@ RESCUE = (
     ),
     Guard(
         "rescue repeats its condition under the lock: fence", server("a_rescuer_with_an_old_list_leaves_a_newer_claim_alone"),
-        postgres=pg_code("_expired", "row.fence == fence and ", ""),
+        postgres=pg_code("_rescue", " and row.fence == found[id].fence", ""),
     ),
     Guard(
         "the claims of dead workers are taken", rule("only_expired_claims_and_those_of_dead_workers_are_rescued"),
-        lite("expired", "r.claimed_by IN (SELECT value FROM json_each(?))", "? = 'x'"),
-        pg("expired", "r.claimed_by = ANY(%(dead)s::text[])", "r.claimed_by = ANY(%(dead)s::text[]) AND false"),
+        lite("expired", "OR r.claimed_by IN", "OR false AND r.claimed_by IN"),
+        pg("expired", "OR r.claimed_by =", "OR false AND r.claimed_by ="),
     ),
     Guard(
         "attempts are counted in the claim", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),

@@ -14,6 +14,7 @@ from rhythm.store.base import (
     SUSPENDED,
     TASK,
     WORKFLOW,
+    Beat,
     Claim,
     Committed,
     Definition,
@@ -109,7 +110,7 @@ def send(store: Store, id: str, to: str = "w", limit: int = 10) -> str:
 
 
 def test_migrations_run_once(store: Store) -> None:
-    assert store.schema_version() == 1
+    assert store.schema_version() == 2
     assert store.migrate() == []
 
 
@@ -489,7 +490,7 @@ def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clo
     assert end(store, claims(store)["w.1"])
     assert list(claims(store, "b")) == ["w"]
     clock.forward(TTL + 1)
-    assert store.rescue(10, 1, ["b"]) == ["w"]
+    assert store.rescue(10, 1) == ["w"]
     assert (store.get(["w"])["w"], store.history("w"), ready_rows(store)) == (before, told, [])
     assert store.get(["w.2"])["w.2"].cancel_requested_at is None
 
@@ -543,11 +544,17 @@ def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store:
 
 def test_only_expired_claims_and_those_of_dead_workers_are_rescued(store: Store, clock: Clock) -> None:
     store.start([workflow("x"), workflow("y")])
+    store.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, TTL)
+    store.beat(Beat("b", "host", 2, ("default",), 4, 0, False, "1"), {}, TTL)
     claims(store, "a", 1)
+    clock.forward(10)
     claims(store, "b", 1)
+    store.beat(Beat("a", "host", 1, ("default",), 4, 1, False, "1"), {}, TTL)
+    assert (store.rescue(10, 3), store.rescue(10, 3, 10.0)) == ([], [])
+    assert store.rescue(10, 3, 9.9) == ["y"]
+    clock.forward(TTL - 10)
     assert store.rescue(10, 3) == []
-    assert store.rescue(10, 3, ["b"]) == ["y"]
-    clock.forward(TTL + 0.000001)
+    clock.forward(0.000001)
     assert store.rescue(10, 3) == ["x"]
     assert store.rescue(10, 3) == []
 

@@ -53,7 +53,7 @@ ONES = [1, 1, 1]
 TEXTS = ["", "", ""]
 
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
-    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10), "ready_free ready_pkey"),
+    ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10), "ready_free ready_pkey queues_pkey"),
     ("extend", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
     ("release", dict(id=IDS, fence=ONES, delay_us=1), "ready_pkey"),
     ("park", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
@@ -61,7 +61,16 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("lock", dict(ids=IDS), "ready_pkey"),
     ("wake", dict(ids=IDS, now=1), ""),
     ("held_by", dict(worker="worker1"), "ready_claimed"),
-    ("expired", dict(dead=["worker1"], limit=10), "ready_claimed executions_pkey"),
+    ("expired", dict(dead_us=1, limit=10), "ready_claimed executions_pkey"),
+    ("look", dict(dead_us=1, forgotten_us=1), "ready_claimed executions_cancelled"),
+    ("dead_workers", dict(ids=IDS, before=1), "worker_heartbeats_pkey"),
+    ("forget_workers", dict(forgotten_us=1, limit=10), "ready_claimed"),
+    ("workers", {}, "ready_claimed"),
+    (
+        "beat",
+        dict(worker="a", host="", pid=1, queues="[]", concurrency=1, running=1, draining=False, version="", id=IDS, fence=ONES, ttl_us=1),
+        "ready_pkey ready_claimed",
+    ),
     ("load", dict(ids=IDS), "executions_pkey workflow_execution_context_pkey"),
     ("load_tasks", dict(ids=IDS), "executions_pkey"),
     ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]), "executions_unfinished executions_failed"),
@@ -233,10 +242,12 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
     "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
+    "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
     "events_after": "events_of_type", "due": "executions_unfinished",
 }  # fmt: skip
-MAY_SCAN = r"SCAN (\w+ VIRTUAL TABLE|json_each|fences|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
+SMALL = r"fences|queues|task_declarations|h\b"  # the last is `worker_heartbeats`
+MAY_SCAN = rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
 READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`
 
 

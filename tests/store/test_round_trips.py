@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,12 +18,13 @@ AROUND = 2  # BEGIN and COMMIT
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """As long as the number of times that an answer of the server was waited for."""
+    """As long as the number of times that this thread has waited for an answer of the server."""
     waits: list[None] = []
-    wait = psycopg.Connection.wait
+    wait, here = psycopg.Connection.wait, threading.get_ident()
 
     def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        waits.append(None)
+        if threading.get_ident() == here:
+            waits.append(None)
         return wait(self, *args, **kwargs)
 
     monkeypatch.setattr(psycopg.Connection, "wait", counted)

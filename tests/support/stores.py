@@ -48,6 +48,13 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
     return store
 
 
+def rob(store: Store, *workers: str, crash_limit: int = 5) -> list[str]:
+    """Takes back what these workers have claimed, as after their deaths."""
+    for worker in workers:
+        rows(store, "UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ?", [worker])
+    return store.rescue(100, crash_limit)
+
+
 def ready_rows(store: Store) -> list[tuple[str, int, int]]:
     """What somebody must look at or is looking at: id, state, wakes."""
     return rows(store, "SELECT id, state, wakes FROM ready ORDER BY id")

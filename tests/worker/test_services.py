@@ -151,7 +151,7 @@ class Broken:
         return getattr(self.inner, name)
 
 
-@pytest.mark.parametrize(("broken", "name"), [("fire_timers", "timers"), ("rescue", "rescue"), ("parked", "sweeper"), ("prune", "pruner")])
+@pytest.mark.parametrize(("broken", "name"), [("fire_timers", "timers"), ("recover", "rescue"), ("parked", "sweeper"), ("prune", "pruner")])
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
     world = parked(SLEEP, sqlite_in_memory)
     said: list[tuple[str, str, str]] = []
@@ -173,7 +173,7 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken:
 
 def test_health_is_good_again_after_a_pass_that_succeeds() -> None:
     world = parked(SLEEP, sqlite_in_memory)
-    store = Broken(world.inner, "rescue")
+    store = Broken(world.inner, "recover")
     found = Services(store, NO_TIMERS, world.clock.now, world.clock.us)  # type: ignore[arg-type]
     found.run()
     store.broken, world.clock.seconds = "", 10.0

@@ -44,6 +44,11 @@ def init(
     return made
 
 
+def made() -> Rhythm | None:
+    """The default application, if `init` has made one."""
+    return _app
+
+
 def __getattr__(name: str) -> Any:
     async def call(*args: Any, **kwargs: Any) -> Any:
         if _app is None:

@@ -26,6 +26,7 @@ from rhythm.store.base import (
     Health,
     Live,
     Mailed,
+    Queue,
     Store,
     Timer,
 )
@@ -222,19 +223,38 @@ def _of_timer(timer: Timer) -> ChildOutcome:
 
 def advice(health: Health, clock_us: int) -> list[str]:
     """What an operator should know that breaks no rule. `clock_us`: the time on this machine."""
-    return [*_of_queues(health), *_of_database(health), *_of_clocks(health, clock_us)]
+    return [*_of_queues(health), *_of_workers(health), *_of_database(health), *_of_clocks(health, clock_us)]
 
 
 def _of_queues(health: Health) -> Iterator[str]:
     for queue in health.queues:
         waited_s = (health.now - queue.oldest_at) / 1e6 if queue.oldest_at is not None else 0.0
-        if waited_s >= UNCLAIMED_S:
-            what = f"queue {queue.name}: {queue.ready:,} ready, the oldest for {show_s(waited_s)}"
-            busy = queue.claimed > queue.expired
-            why = "its workers are busy: start more of them" if busy else "no worker claims any: is one running that serves it?"
-            yield f"{what}; {why}"
+        if queue.paused_at is not None and queue.ready + queue.delayed:
+            by = f" by {queue.paused_by}" if queue.paused_by else ""
+            since = f"it was paused{by} {show_s((health.now - queue.paused_at) / 1e6)} ago"
+            why = f" ({queue.paused_reason})" if queue.paused_reason else ""
+            yield f"queue {queue.name}: {queue.ready + queue.delayed:,} wait; {since}{why}, and nobody takes any until it is resumed"
+        elif waited_s >= UNCLAIMED_S:
+            yield f"queue {queue.name}: {queue.ready:,} ready, the oldest for {show_s(waited_s)}; {_why_unclaimed(queue)}"
         if queue.expired:
             yield f"queue {queue.name}: {queue.expired:,} claims have expired; their workers are gone, and a running worker takes them back"
+
+
+def _why_unclaimed(queue: Queue) -> str:
+    if queue.claimed > queue.expired:
+        return "its workers are busy: start more of them"
+    if queue.workers:
+        return "workers serve it, and claim none: look at their logs"
+    return "no worker claims any: is one running that serves it?"
+
+
+def _of_workers(health: Health) -> Iterator[str]:
+    for silent in health.silent:
+        claims = f"worker {silent.worker} has {silent.claims:,} claims"
+        if silent.beat_at is None:
+            yield f"{claims}, and no heartbeat: they are taken back when they expire; is it of an older Rhythm?"
+        else:
+            yield f"{claims}, and was last heard of {show_s((health.now - silent.beat_at) / 1e6)} ago; a running worker takes them back"
 
 
 def _of_database(health: Health) -> Iterator[str]:

@@ -28,6 +28,8 @@ WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
+DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
+FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
 
 PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
 TERMINAL = 5  # this status and all above it absorb
@@ -98,6 +100,12 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
             raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
 
 
+def refuse_system(queue: str, paused: bool) -> None:
+    """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
+    if paused and queue == SYSTEM_QUEUE:
+        raise ValueError(f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all workflows; pause the queue of their tasks")
+
+
 def driver_connection(given: Any) -> Any:
     """The driver's own connection behind what a library hands out: a connection or session of SQLAlchemy, a connection of Django."""
     if isinstance(getattr(given, "connection", None), MethodType):  # a session
@@ -116,6 +124,54 @@ class Claim(Record):
     wakes: int
     attempt: int
     crashes: int
+
+
+class Beat(Record):
+    """A worker says that it lives, and how it is."""
+
+    worker: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    concurrency: int
+    running: int
+    draining: bool
+    version: str
+
+
+class SeenWorker(Record):
+    """A worker as it was when it was last heard of, and how many claims it has `now`."""
+
+    worker: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    concurrency: int
+    running: int
+    draining: bool
+    version: str
+    started_at: int
+    beat_at: int
+    claims: int
+    now: int
+
+
+class Declaration(Record):
+    """What a task is, as the worker says that has its handler: whoever plans a turn knows it from here."""
+
+    name: str
+    queue: str
+    retries: int
+    timeout_s: float | None
+    backoff: str  # JSON
+    transactional: bool
+
+
+class Recovered(Record):
+    """What a look after the lost has done: claims that were taken back, cancelled tasks that were ended."""
+
+    rescued: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class Loaded(Record):
@@ -470,13 +526,29 @@ class Mailed(Record):
 
 
 class Queue(Record):
-    """What is in a queue: ready (since when the oldest of it), claimed, and claimed by one who has not been heard of in time."""
+    """What is in a queue: ready (since when the oldest of it), claimed, claimed by one who has not been heard of in time, delayed.
+
+    `workers`: how many live ones take from it.
+    """
 
     name: str
     ready: int
     oldest_at: int | None
     claimed: int
     expired: int
+    delayed: int = 0
+    paused_at: int | None = None
+    paused_by: str = ""
+    paused_reason: str = ""
+    workers: int = 0
+
+
+class Silent(Record):
+    """A worker that has claims, and has not been heard of for too long, or never: then `beat_at` is None."""
+
+    worker: str
+    claims: int
+    beat_at: int | None
 
 
 class Health(Record):
@@ -489,6 +561,17 @@ class Health(Record):
     dead_rows: tuple[tuple[str, int, int], ...] = ()  # table, live rows, dead rows
     notifications: float | None = None  # how full their queue is, from 0 to 1
     server: bool = False  # whether its clock is another machine's
+    silent: tuple[Silent, ...] = ()
+
+
+class Listening:
+    """What hears of new work, until it is closed. `problem`: why it hears nothing, in words; then work is found by looking for it."""
+
+    def __init__(self, problem: str = "") -> None:
+        self.problem = problem
+
+    def close(self) -> None:
+        """Nothing more is heard; somebody who is being told may still be told."""
 
 
 class Store(ABC):
@@ -520,6 +603,14 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    @abstractmethod
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        """Calls `heard` from another thread, soon after something in these queues can be claimed; without any, it may be in all.
+
+        It is a hint: some are not heard, and some are about what others have taken already. Whenever hearing begins, also after a
+        while without a connection, it is called for all queues.
+        """
 
     # definitions
 
@@ -553,7 +644,7 @@ class Store(ABC):
 
     @abstractmethod
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        """Takes up to `limit` free rows of these queues, resumes first."""
+        """Takes up to `limit` free rows of these queues, resumes first; nothing of those that are paused."""
 
     @abstractmethod
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
@@ -568,8 +659,55 @@ class Store(ABC):
         """The claims of a worker as the database knows them: id -> fence."""
 
     @abstractmethod
-    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        """Takes back claims that have expired or belong to dead workers; those that crashed too often are failed."""
+    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
+        """Takes back claims that have expired; those that crashed too often are failed.
+
+        With `dead_after_s` also the claims of workers whose last beat is older. One of which there is no beat is judged by the
+        expiry of its claims alone.
+        """
+
+    # workers and queues
+
+    @abstractmethod
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has).
+
+        Everything that it has now, also what it does not know of: id -> (fence, wakes).
+        """
+
+    @abstractmethod
+    def leave(self, worker: str) -> None:
+        """Nobody waits for a beat of this worker any more. Claims that it still has are taken back when they expire."""
+
+    @abstractmethod
+    def workers(self) -> list[SeenWorker]:
+        """The workers that have said that they live, the dead ones of the last day among them."""
+
+    @abstractmethod
+    def paused_queues(self) -> frozenset[str]: ...
+
+    @abstractmethod
+    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+        """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that have begun go on.
+
+        False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for the queue of resumes.
+        """
+
+    @abstractmethod
+    def queues(self) -> list[Queue]:
+        """Every queue that has rows, is paused, or is served by a worker."""
+
+    @abstractmethod
+    def declare(self, declarations: Sequence[Declaration]) -> None:
+        """Stores what tasks are; of several workers that say it, the last one is right."""
+
+    @abstractmethod
+    def declared(self) -> list[Declaration]:
+        """What all tasks are, by name."""
+
+    @abstractmethod
+    def sibling(self) -> Store:
+        """The same database on connections of its own; an SQLite database in memory has only one, and is its own sibling."""
 
     # turns and tasks
 
@@ -655,6 +793,23 @@ class Store(ABC):
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:
         """Ends cancelled tasks that nobody holds; their ids."""
+
+    def recover(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> Recovered:
+        """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
+        lost, cancelled, forgotten = self.look(dead_after_s)
+        if forgotten:
+            self.forget_workers(limit)
+        return Recovered(
+            tuple(self.rescue(limit, crash_limit, dead_after_s)) if lost else (), tuple(self.sweep(limit)) if cancelled else ()
+        )
+
+    @abstractmethod
+    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
+        """Whether there is something for `rescue`, for `sweep`, and for `forget_workers`."""
+
+    @abstractmethod
+    def forget_workers(self, limit: int) -> None:
+        """Deletes the beats of workers that have been silent for a day and have no claims."""
 
     @abstractmethod
     def parked(self, after: str, limit: int) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rhythm.record import Record
-from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
+from rhythm.store.base import DEAD_AFTER_S, STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
 
 TOLD = 20  # findings of one rule; the others are only counted
 US = 1_000_000
@@ -57,6 +57,7 @@ RULES: Mapping[str, Rule] = {
         "a claim on a workflow is as new as its context", "stop the worker that holds it: when the claim expires, another can take over"
     ),
     "claims_taken_back": Rule("a claim that has expired is taken back", SERVE),
+    "silent_hold_nothing": Rule("a worker that is silent loses its claims", SERVE),
     # queues
     "pending_queued": Rule(
         "what has not begun is queued, held back or paused",
@@ -137,11 +138,12 @@ Judge = Callable[[Evidence], Iterable[Finding]]
 def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Judge | None) -> list[Finding]:
     """Everything that breaks a rule, in the order of the rules."""
     before = now - int(grace_s * US)
+    silent = before - int(DEAD_AFTER_S * US)
     found = [
         Finding(name, subject, _with_names(message), of)
         for name in names
         if name in RULES
-        for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
+        for subject, message, of in ask(name, now=now, before=before, silent=silent, limit=TOLD)
     ]
     found += _bounded(judge(Evidence(ask))) if judge else ()
     order = {name: position for position, name in enumerate(RULES)}

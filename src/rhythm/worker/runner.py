@@ -73,7 +73,8 @@ class CheckpointingRunner(Runner):
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
         self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us, self.program, observe)
+        services = ServiceSettings(crash_limit=self.settings.crash_limit, dead_after_s=self.settings.dead_after_s)
+        self.services = Services(store, services, now, clock_us, self.program, observe, steady=self.worker.heart.steady)
         self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
@@ -180,7 +181,7 @@ class InProcessRunner(Runner):
         why_missing: Callable[[str], str], clock: Clock, observe: Observer | None = None,
     ) -> None:  # fmt: skip
         self.clock, self.find = clock, find
-        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, missing_task_grace_s=0.0)
+        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, dead_after_s=1e9, beat_s=1e9, missing_task_grace_s=0.0)
         super().__init__(make_store(clock.us), tasks, settings, observe, clock.seconds, clock.us)
         self.worker.why_missing = why_missing
 

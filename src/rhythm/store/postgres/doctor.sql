@@ -62,6 +62,11 @@ FROM ready r JOIN workflow_execution_context c ON c.execution_id = r.id WHERE r.
 SELECT id AS subject, 'the claim of ' || claimed_by || ' expired ' || ((%(now)s - claim_expires_at) / 1000000) || ' s ago' AS message
 FROM ready WHERE state = 1 AND claim_expires_at < %(before)s
 
+-- name: silent_hold_nothing
+-- A worker that has been silent for longer than the grace has no claims left. One without a beat is judged by its claims alone.
+SELECT r.id AS subject, r.claimed_by || ' holds it, and has been silent for ' || ((%(now)s - h.beat_at) / 1000000) || ' s' AS message
+FROM ready r JOIN worker_heartbeats h ON h.worker_id = r.claimed_by WHERE r.state = 1 AND h.beat_at < %(silent)s
+
 -- name: ended_clean
 -- What has ended has one outcome and is not held back; what has not ended has none.
 SELECT id AS subject, CASE WHEN held AND status >= 5 THEN 'it has ended, and is held back' ELSE 'it is status ' || status
@@ -263,10 +268,26 @@ WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY exec
 SELECT count(*) FROM executions
 
 -- name: queues
--- What is ready in each queue, since when the oldest of it, what is claimed, and how many of these claims have expired.
-SELECT queue, count(*) FILTER (WHERE state = 0), min(order_key) FILTER (WHERE state = 0), count(*) FILTER (WHERE state = 1),
-  count(*) FILTER (WHERE state = 1 AND claim_expires_at < %(now)s)
-FROM ready GROUP BY queue ORDER BY queue
+-- What is ready in each queue, since when the oldest of it, what is claimed, how many of these claims have expired, what is delayed, whether
+-- it is paused, and how many live workers take from it: the resumes have all of them.
+SELECT name, sum(ready)::bigint, min(oldest_at), sum(claimed)::bigint, sum(expired)::bigint, sum(delayed)::bigint, max(paused_at), max(paused_by),
+  max(paused_reason), sum(workers)::bigint
+FROM (
+  SELECT queue AS name, count(*) FILTER (WHERE state = 0) AS ready, min(order_key) FILTER (WHERE state = 0) AS oldest_at,
+    count(*) FILTER (WHERE state = 1) AS claimed, count(*) FILTER (WHERE state = 1 AND claim_expires_at < %(now)s) AS expired,
+    count(*) FILTER (WHERE state = 2) AS delayed, NULL::bigint AS paused_at, '' AS paused_by, '' AS paused_reason, 0 AS workers
+  FROM ready GROUP BY queue
+  UNION ALL SELECT name, 0, NULL, 0, 0, 0, paused_at, paused_by, paused_reason, 0 FROM queues
+  UNION ALL SELECT queue COLLATE "C", 0, NULL, 0, 0, 0, NULL, '', '', count(DISTINCT worker_id) FROM (
+    SELECT h.worker_id, s.value AS queue FROM worker_heartbeats h CROSS JOIN LATERAL json_array_elements_text(h.queues::json) AS s(value) WHERE h.beat_at >= %(alive)s AND NOT h.draining
+    UNION SELECT worker_id, 'system' FROM worker_heartbeats WHERE beat_at >= %(alive)s AND NOT draining) AS served
+    GROUP BY queue) AS found
+GROUP BY name ORDER BY name
+
+-- name: silent
+-- Workers that have claims, and have not been heard of for too long, or never.
+SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
+WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at < %(alive)s) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: oldest_transaction
 -- It keeps vacuum from removing dead rows everywhere.

@@ -91,14 +91,17 @@ UNION SELECT unnest(%(receivers)s::text[])
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
+RETURNING state
 
 -- name: claim
 -- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
--- run it again and claim more.
+-- run it again and claim more. Paused queues are left out first, as an array too: no row of them is locked.
 WITH won AS (
   UPDATE ready SET state = 1, claimed_by = %(worker)s, claim_expires_at = now_us() + %(ttl_us)s, fence = nextval('fences'), attempt = attempt + 1
   WHERE id = ANY(ARRAY(
-    SELECT r.id FROM unnest(%(queues)s::text[]) AS q(queue) CROSS JOIN LATERAL (
+    SELECT r.id FROM unnest(ARRAY(
+      SELECT x.queue FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS x(queue, n)
+      WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = x.queue) ORDER BY x.n)) AS q(queue) CROSS JOIN LATERAL (
       SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
     LIMIT %(limit)s))
@@ -113,13 +116,16 @@ WITH locked AS (
 UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
 
 -- name: release
+-- What has begun goes to the resumes: a pause of the queue it began in does not stop it.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r)
 UPDATE ready r SET state = CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
   due_at = CASE WHEN %(delay_us)s::bigint > 0 THEN now_us() + %(delay_us)s::bigint END,
-  claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int
+  claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int,
+  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) THEN 'system' ELSE queue END
 FROM locked WHERE r.id = locked.id
+RETURNING r.queue
 
 -- name: park
 WITH locked AS (
@@ -137,18 +143,91 @@ DELETE FROM ready r USING locked WHERE r.id = locked.id
 -- name: held_by
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
+-- name: beat
+-- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
+-- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others.
+WITH beaten AS (
+  INSERT INTO worker_heartbeats (worker_id, host, pid, queues, concurrency, running, draining, version, started_at, beat_at)
+  VALUES (%(worker)s, %(host)s, %(pid)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
+  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, queues = excluded.queues,
+    concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
+    beat_at = excluded.beat_at),
+locked AS (
+  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  ORDER BY r.id FOR UPDATE OF r),
+extended AS (
+  UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.fence, r.wakes)
+SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
+  AND NOT EXISTS (SELECT 1 FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE x.id = ready.id AND x.fence = ready.fence)
+UNION ALL SELECT id, fence, wakes FROM extended
+
+-- name: leave
+DELETE FROM worker_heartbeats WHERE worker_id = %(worker)s
+
+-- name: workers
+SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us()
+FROM worker_heartbeats h ORDER BY h.worker_id
+
+-- name: look
+-- Everything that a pass of the rescuer might find to do, in one look. Without `dead_us` no worker is dead.
+SELECT
+  EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
+    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(dead_us)s::bigint)))),
+  EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
+    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
+  EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1))
+
+-- name: forget_workers
+DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
+  SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT %(limit)s))
+
 -- name: expired
--- In the order of the index of what is claimed: another one would lead through the whole table.
+-- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead_us` no worker is dead.
 SELECT r.id, r.fence, e.parent_id, e.max_attempts, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
-WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by = ANY(%(dead)s::text[])) ORDER BY r.claimed_by LIMIT %(limit)s
+WHERE r.state = 1 AND (r.claim_expires_at < now_us()
+  OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(dead_us)s::bigint)))
+ORDER BY r.claimed_by LIMIT %(limit)s
+
+-- name: dead_workers
+-- Of these, read when their claims are locked: who has beaten meanwhile is not robbed.
+SELECT worker_id FROM worker_heartbeats WHERE worker_id = ANY(%(ids)s::text[]) AND beat_at < %(before)s
+
+-- name: paused_queues
+SELECT name FROM queues
+
+-- name: pause_queue
+INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (%(name)s, now_us(), %(by)s, %(reason)s)
+ON CONFLICT (name) DO NOTHING RETURNING name
+
+-- name: resume_queue
+DELETE FROM queues WHERE name = %(name)s RETURNING name
+
+-- name: declare
+-- What is there already is not touched, not even by a lock. In the order of names: two workers that start at once do not deadlock.
+INSERT INTO task_declarations (name, queue, retries, timeout_s, backoff, transactional, declared_at)
+SELECT x.name, x.queue, x.retries, x.timeout_s, x.backoff, x.transactional, now_us()
+FROM unnest(%(name)s::text[], %(queue)s::text[], %(retries)s::int[], %(timeout_s)s::float8[], %(backoff)s::text[], %(transactional)s::bool[])
+  AS x(name, queue, retries, timeout_s, backoff, transactional)
+WHERE NOT EXISTS (
+  SELECT 1 FROM task_declarations t WHERE t.name = x.name AND (t.queue, t.retries, t.timeout_s, t.backoff, t.transactional)
+    IS NOT DISTINCT FROM (x.queue, x.retries, x.timeout_s, x.backoff, x.transactional))
+ORDER BY x.name
+ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, retries = excluded.retries, timeout_s = excluded.timeout_s,
+  backoff = excluded.backoff, transactional = excluded.transactional, declared_at = excluded.declared_at
+
+-- name: declared
+SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declarations ORDER BY name
 
 -- name: rescue_workflows
-UPDATE ready r SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
+UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
-FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes
+FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[])
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[]) RETURNING queue
 
 -- name: raise_context_fences
 UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_id = ANY(%(ids)s::text[]) RETURNING execution_id, seq, fence
@@ -440,10 +519,10 @@ UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
 
 -- name: free_delayed
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 RETURNING queue
 
 -- name: free_due
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING id
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING queue
 
 -- name: set_pause
 UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s

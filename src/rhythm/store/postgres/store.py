@@ -5,6 +5,7 @@ Any thread; a schema of its own, so that several stores share a database.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -18,21 +19,26 @@ from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
+    DEAD_AFTER_S,
     FAILED,
+    FORGOTTEN_S,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
     WORKFLOW,
+    Beat,
     ChildOutcome,
     Claim,
     Committed,
+    Declaration,
     Definition,
     Execution,
     Family,
     Finding,
     Health,
+    Listening,
     Loaded,
     LoadedTask,
     Mail,
@@ -43,6 +49,8 @@ from rhythm.store.base import (
     NewWait,
     Queue,
     Retry,
+    SeenWorker,
+    Silent,
     Started,
     StoredExecution,
     StoredSignal,
@@ -53,9 +61,11 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine
-from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
+from rhythm.store.postgres.connecting import Access, Row, connected
+from rhythm.store.postgres.connection import DIRECT, SQL, AgainError, Clock, Connection, Joined, Spare, UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
+from rhythm.store.postgres.hints import PostgresListening, Teller, channel_of
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -105,14 +115,25 @@ class PostgresStore(base.Store):
     lends_connections = True
     package = PACKAGE
 
-    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
-        self.db = Connection(url, schema, clock)
+    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None, access: Access = DIRECT) -> None:
+        self._teller = Teller(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
+        self.db = Connection(url, schema, clock, access, self._teller.tell if access.notify else None)
         self.rows = Rows(self.db)
-        self.spare = Spare(url)
+        self.spare = Spare(url, access)
 
     def close(self) -> None:
         self.db.close()
         self.spare.close()
+        self._teller.close()
+
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        url, access, channel = self.db.url, self.db.access, channel_of(self.db.schema)
+        if not access.notify:
+            return Listening()
+        if access.pooled and not access.listen_url:
+            return Listening("no hint of new work is heard through a pooler (pooled=true): set listen_url to the URL of the server itself")
+        tell = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
+        return PostgresListening(lambda: connected(access.listen_url or url, access.answer_s), tell, channel, heard)
 
     @alone
     def _all(self, name: str, /, **values: Any) -> list[Row]:
@@ -130,20 +151,16 @@ class PostgresStore(base.Store):
     def migrate(self) -> list[str]:
         return [migration.name for migration in self.pending() if self._migrate(migration)]
 
-    @alone
+    @transaction
     def _migrate(self, migration: Migration) -> bool:
         """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
-        with self.db.exclusively(f"rhythm.{self.db.schema}"):
-            try:
-                return self._migrate_once(migration)
-            except psycopg.Error as problem:
-                raise failed(migration, problem) from problem
-
-    @transaction
-    def _migrate_once(self, migration: Migration) -> bool:
+        self.db.lock(f"rhythm.{self.db.schema}")
         if migration not in missing(self.migrations(), self._schema_version()):
             return False
-        self.db.script(migration.sql)
+        try:
+            self.db.script(migration.sql)
+        except psycopg.Error as problem:
+            raise failed(migration, problem) from problem
         return True
 
     @alone
@@ -151,7 +168,8 @@ class PostgresStore(base.Store):
         return self._schema_version()
 
     def _schema_version(self) -> int:
-        if self.db.query(b"SELECT to_regclass('schema_version')::text").fetchall() == [(None,)]:
+        """To look into a table makes the session hear of what others have made; the function alone believes what it knew before."""
+        if not self.db.query(b"SELECT 1 FROM pg_class WHERE oid = to_regclass('schema_version')").fetchall():
             return 0
         return int(self.db.query(b"SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
 
@@ -210,7 +228,7 @@ class PostgresStore(base.Store):
         return answer
 
     def within(self, connection: Any) -> PostgresStore:
-        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock, self.db.access)
         joined.db = Joined(base.driver_connection(connection), self.db)
         joined.rows = Rows(joined.db)
         return joined
@@ -228,31 +246,41 @@ class PostgresStore(base.Store):
 
     @alone
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
-        self.db.batch("release", _claims(claims), delay_us=int(delay_s * US))
+        self.rows.give_back(_claims(claims), int(delay_s * US))
 
     @alone
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        expired = self._all("expired", dead=list(dead_workers), limit=limit)
-        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_workers) if expired else []
+    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
+        expired = self._all("expired", dead_us=_us(dead_after_s), limit=limit)
+        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_after_s) if expired else []
 
     @transaction
-    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_workers: Sequence[str]) -> list[str]:
+    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_after_s: float | None) -> list[str]:
+        """The whole condition is tested once more under the locks, beats too, in a later statement than that which took them."""
         now, found = expired[0].now, {row.id: row for row in expired}
         locked = self.rows.lock([*found, *(row.parent_id for row in expired)])
-        lost = [row for id, row in locked.items() if id in found and _expired(row, found[id].fence, now, dead_workers)]
+        held = [row for id, row in locked.items() if id in found and row.fence == found[id].fence]
+        dead = self._dead(held, now, dead_after_s)
+        lost = [row for row in held if _expired(row, now) or row.claimed_by in dead]
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
         live = [row for row in lost if not found[row.id].ended]
         self._rescue_tasks([row for row in live if row.kind == TASK], {row.id: row.max_attempts for row in expired}, crash_limit, now)
         self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
 
+    def _dead(self, held: Sequence[Ready], now: int, dead_after_s: float | None) -> set[str]:
+        """Which holders of these have still not beaten; it matters where a claim has not expired."""
+        holders = sorted({row.claimed_by for row in held if row.claimed_by is not None and not _expired(row, now)})
+        if dead_after_s is None or not holders:
+            return set()
+        return {row[0] for row in self.db.all("dead_workers", ids=holders, before=now - int(dead_after_s * US))}
+
     def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
         """They are free again; a task that has used up its attempts by killing its workers fails."""
         given_up = {row.id: row for row in lost if row.attempt >= max(max_attempts[row.id], crash_limit)}
-        self.db.do("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up])
+        self.db.free(row[0] for row in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
             End(row.id, FAILED, crashed("its worker died", row.attempt), row.fence, row.claimed_by, row.attempt)
@@ -263,7 +291,9 @@ class PostgresStore(base.Store):
     def _rescue_workflows(self, lost: Mapping[str, Ready], crash_limit: int, now: int) -> None:
         """They are free again, and a turn of their old owners would find a newer fence. Always the same turn: it fails."""
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
-        crashes = dict(self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]))
+        rescued = self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()])
+        self.db.free(row[2] for row in rescued)
+        crashes = {row[0]: row[1] for row in rescued}
         looping = [id for id, times in crashes.items() if times >= crash_limit]
         self.db.do("delete_ready", ids=looping)
         if looping:
@@ -282,6 +312,49 @@ class PostgresStore(base.Store):
         self.db.batch("insert_history", told, now=now)
         what = "its worker died in the same turn"
         self.rows.end_workflows([End(id, FAILED, crashed(what, crashes[id]), raised[id][1], lost[id].claimed_by) for id in ids], now)
+
+    # workers and queues
+
+    @alone
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+        said = {**fields(beat), "queues": json.dumps(beat.queues)}
+        rows = self.db.all("beat", **said, id=list(claims), fence=list(claims.values()), ttl_us=int(ttl_s * US))
+        return {id: (fence, wakes) for id, fence, wakes in rows}
+
+    @alone
+    def leave(self, worker: str) -> None:
+        self.db.do("leave", worker=worker)
+
+    def workers(self) -> list[SeenWorker]:
+        seen = [SeenWorker(*row) for row in self._all("workers")]
+        return [worker.replace(queues=tuple(json.loads(str(worker.queues)))) for worker in seen]
+
+    def paused_queues(self) -> frozenset[str]:
+        return frozenset(row[0] for row in self._all("paused_queues"))
+
+    @alone
+    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+        base.refuse_system(name, paused)
+        changed = self.db.all("pause_queue", name=name, by=by, reason=reason) if paused else self.db.all("resume_queue", name=name)
+        return bool(changed)
+
+    @transaction
+    def queues(self) -> list[Queue]:
+        self._freeze()
+        return self._queues(self.db.now())
+
+    def _queues(self, now: int) -> list[Queue]:
+        return [Queue(*row) for row in self._ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+
+    @alone
+    def declare(self, declarations: Sequence[Declaration]) -> None:
+        self.db.batch("declare", [fields(declaration) for declaration in {each.name: each for each in declarations}.values()])
+
+    def declared(self) -> list[Declaration]:
+        return [Declaration(*row) for row in self._all("declared")]
+
+    def sibling(self) -> PostgresStore:
+        return PostgresStore(self.db.url, self.db.schema, self.db.clock)
 
     # turns and tasks
 
@@ -330,19 +403,25 @@ class PostgresStore(base.Store):
         return Flush(self.rows, turns, ends).run()
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        freed: set[str] = set()
         with self.spare.connection() as connection, connection.transaction() as undo:
-            outcome = self._complete(connection, work(connection))
+            end = work(connection)
+            connection.answer_s = self.db.access.answer_s
+            outcome = self._complete(connection, end, freed)
             if outcome != "kept":
                 raise psycopg.Rollback(undo)
+        if freed and self.db.access.notify:
+            self._teller.tell(freed)
         return outcome
 
-    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None) -> str:
+    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]) -> str:
         if end is None:
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
-        joined = Joined(connection, self.db)
+        joined = Joined(connection, self.db, tells=False)
         _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 
     @alone
@@ -399,7 +478,7 @@ class PostgresStore(base.Store):
         now = known[0][-1]
         self.rows.wake(workflows, now)
         flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
-        self.db.do("free_delayed", ids=workflows)
+        self.rows.free_delayed(workflows)
         self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], CANCELLED, CANCELLED_ERROR, now)
         return {row[0]: row[0] in flagged for row in known}
 
@@ -471,7 +550,8 @@ class PostgresStore(base.Store):
         waiting = [row[0] for row in (*timers, *waits)]
         self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
-        freed = self.db.all("free_due", ids=delayed, now=now)
+        freed = [row[0] for row in self.db.all("free_due", ids=delayed, now=now)]
+        self.db.free(freed)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
@@ -490,6 +570,14 @@ class PostgresStore(base.Store):
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
+    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
+        lost, cancelled, forgotten = self._all("look", dead_us=_us(dead_after_s), forgotten_us=_us(FORGOTTEN_S))[0]
+        return lost, cancelled, forgotten
+
+    @alone
+    def forget_workers(self, limit: int) -> None:
+        self.db.do("forget_workers", forgotten_us=_us(FORGOTTEN_S), limit=limit)
+
     @alone
     def parked(self, after: str, limit: int) -> list[str]:
         return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
@@ -502,6 +590,7 @@ class PostgresStore(base.Store):
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
         """One that has moved on before it was woken here was not stuck; the wake does no harm."""
         made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        self.db.free([SYSTEM_QUEUE] if made else ())
         seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
         woken = [id for id in made if seqs.get(id) == stuck[id]]
         self.db.batch("insert_fired", [dict(id=id, n=n) for id, n in timers if id in woken])
@@ -575,12 +664,12 @@ class PostgresStore(base.Store):
     def health(self) -> Health:
         self._freeze()
         now = self.db.now()
-        queues = tuple(Queue(*row) for row in self._ask("queues", now=now))
+        silent = tuple(Silent(*row) for row in self._ask("silent", alive=now - int(DEAD_AFTER_S * US)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
         count, transaction_s, notifications = (
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
-        return Health(now, count, queues, transaction_s, dead, notifications, server=True)
+        return Health(now, count, tuple(self._queues(now)), transaction_s, dead, notifications, server=True, silent=silent)
 
     def _freeze(self) -> None:
         """The transaction sees the database as it is now, however long it looks."""
@@ -612,9 +701,13 @@ def _claims(claims: Mapping[str, int]) -> list[dict[str, Any]]:
     return [dict(id=id, fence=fence) for id, fence in claims.items()]
 
 
-def _expired(row: Ready, fence: int, now: int, dead: Sequence[str]) -> bool:
-    """The whole condition once more, now that the row is locked: it may have been extended or given back meanwhile."""
-    return row.fence == fence and row.claim_expires_at is not None and (row.claim_expires_at < now or row.claimed_by in dead)
+def _expired(row: Ready, now: int) -> bool:
+    """Once more, now that the row is locked: it may have been extended meanwhile."""
+    return row.claim_expires_at is not None and row.claim_expires_at < now
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)
 
 
 def _parked(id: str, wakes: int | None, parked: bool) -> Committed:

@@ -58,7 +58,11 @@ SELECT id FROM ready WHERE queue = ? AND state = 0 ORDER BY priority DESC, order
 
 -- name: any_free
 -- Whether a claim is worth the write lock.
-SELECT 1 FROM json_each(?) q CROSS JOIN ready r ON r.queue = q.value AND r.state = 0 LIMIT 1
+SELECT 1 FROM json_each(?) q CROSS JOIN ready r ON r.queue = q.value AND r.state = 0
+WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) LIMIT 1
+
+-- name: open_queues
+SELECT q.value FROM json_each(?) q WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value) ORDER BY q.key
 
 -- name: claim_row
 UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
@@ -68,19 +72,72 @@ RETURNING id, kind, queue, fence, wakes, attempt, crashes
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
 
 -- name: release
+-- What has begun goes to the resumes: a pause of the queue it began in does not stop it.
 UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CASE WHEN :delay_us > 0 THEN now_us() + :delay_us END,
-  claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)
+  claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1),
+  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN 'system' ELSE queue END
 WHERE id = :id AND fence = :fence
 
 -- name: held_by
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
+-- name: beat
+INSERT INTO worker_heartbeats (worker_id, host, pid, queues, concurrency, running, draining, version, started_at, beat_at)
+VALUES (:worker, :host, :pid, :queues, :concurrency, :running, :draining, :version, now_us(), now_us())
+ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, queues = excluded.queues, concurrency = excluded.concurrency,
+  running = excluded.running, draining = excluded.draining, version = excluded.version, beat_at = excluded.beat_at
+
+-- name: held_now
+SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
+
+-- name: leave
+DELETE FROM worker_heartbeats WHERE worker_id = ?
+
+-- name: workers
+SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?
+FROM worker_heartbeats h ORDER BY h.worker_id
+
+-- name: look
+-- Everything that a pass of the rescuer might find to do, in one look. Without `dead_us` no worker is dead.
+SELECT
+  EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
+    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us))),
+  EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
+    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
+  EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1))
+
+-- name: forget_workers
+DELETE FROM worker_heartbeats WHERE worker_id IN (
+  SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
+
 -- name: expired
 SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, e.status, e.max_attempts FROM ready r LEFT JOIN executions e ON e.id = r.id
-WHERE r.state = 1 AND (r.claim_expires_at < now_us() OR r.claimed_by IN (SELECT value FROM json_each(?))) LIMIT ?
+WHERE r.state = 1 AND (r.claim_expires_at < now_us()
+  OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us)) LIMIT :limit
+
+-- name: paused_queues
+SELECT name FROM queues
+
+-- name: pause_queue
+INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (?, now_us(), ?, ?) ON CONFLICT (name) DO NOTHING
+
+-- name: resume_queue
+DELETE FROM queues WHERE name = ?
+
+-- name: declare
+INSERT INTO task_declarations (name, queue, retries, timeout_s, backoff, transactional, declared_at)
+VALUES (:name, :queue, :retries, :timeout_s, :backoff, :transactional, now_us())
+ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, retries = excluded.retries, timeout_s = excluded.timeout_s,
+  backoff = excluded.backoff, transactional = excluded.transactional, declared_at = excluded.declared_at
+
+-- name: declared
+SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declarations ORDER BY name
 
 -- name: rescue_workflow
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
+UPDATE ready SET state = 0, queue = CASE WHEN :seq > 0 THEN 'system' ELSE queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = :seq THEN crashes + 1 ELSE 1 END, crash_seq = :seq
 WHERE id = :id AND fence = :fence RETURNING crashes
 

@@ -22,8 +22,10 @@ from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
+    DEAD_AFTER_S,
     DELAYED,
     FAILED,
+    FORGOTTEN_S,
     FREE,
     PENDING,
     STATUS_NAMES,
@@ -31,14 +33,17 @@ from rhythm.store.base import (
     TASK,
     TERMINAL,
     WORKFLOW,
+    Beat,
     ChildOutcome,
     Claim,
     Committed,
+    Declaration,
     Definition,
     Execution,
     Family,
     Finding,
     Health,
+    Listening,
     Loaded,
     LoadedTask,
     Mail,
@@ -49,6 +54,8 @@ from rhythm.store.base import (
     NewWait,
     Queue,
     Retry,
+    SeenWorker,
+    Silent,
     Started,
     StoredExecution,
     StoredSignal,
@@ -128,6 +135,12 @@ class SqliteStore(base.Store):
                 self._reader.close()
             self._db.close()
             self._reader = self._db
+
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        """Those who share a database in memory share a process, too, and tell each other."""
+        from rhythm.store.sqlite.listening import SqliteListening
+
+        return Listening() if self.path == ":memory:" else SqliteListening(lambda: _connect(self.path, "ro"), heard)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -280,7 +293,7 @@ class SqliteStore(base.Store):
             return []
         with self._transaction():
             ids: list[str] = []
-            for queue in wanted:
+            for (queue,) in self._all("open_queues", json.dumps(wanted)):
                 if len(ids) < limit:
                     ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
             if not ids:
@@ -290,9 +303,12 @@ class SqliteStore(base.Store):
 
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
         with self._transaction():
-            expires = self.clock() + int(ttl_s * US)
-            found = {id: self._one("extend", expires, id, fence) for id, fence in claims.items()}
-            return {id: row[0] for id, row in found.items() if row}
+            return self._extend(claims, ttl_s)
+
+    def _extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
+        expires = self.clock() + int(ttl_s * US)
+        found = {id: self._one("extend", expires, id, fence) for id, fence in claims.items()}
+        return {id: row[0] for id, row in found.items() if row}
 
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
         with self._transaction():
@@ -302,12 +318,12 @@ class SqliteStore(base.Store):
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self._all("held_by", worker))
 
-    def rescue(self, limit: int, crash_limit: int, dead_workers: Sequence[str] = ()) -> list[str]:
-        asked = (json.dumps(list(dead_workers)), limit)
-        if not self._all("expired", *asked):
+    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
+        asked = {"dead_us": _us(dead_after_s), "limit": limit}
+        if not self._all("expired", asked):
             return []
         with self._transaction():
-            now, expired = self.clock(), self._all("expired", *asked)
+            now, expired = self.clock(), self._all("expired", asked)
             for id, kind, fence, attempt, worker, status, max_attempts in expired:
                 if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
                     self._all("delete_held", id, fence)
@@ -334,6 +350,50 @@ class SqliteStore(base.Store):
             self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
             self._all("insert_history", id, seq + 1, raised, worker, status, FAILED, "crash loop", 0, now, None)
             self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
+
+    # workers and queues
+
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+        with self._transaction():
+            self._all("beat", {**beat.__dict__, "queues": json.dumps(beat.queues)})
+            self._extend(claims, ttl_s)
+            return {id: (fence, wakes) for id, fence, wakes in self._all("held_now", beat.worker)}
+
+    def leave(self, worker: str) -> None:
+        with self._transaction():
+            self._all("leave", worker)
+
+    def workers(self) -> list[SeenWorker]:
+        seen = [SeenWorker(*row) for row in self._read(SQL["workers"], (self.clock(),))]
+        return [worker.replace(queues=tuple(json.loads(str(worker.queues))), draining=bool(worker.draining)) for worker in seen]
+
+    def paused_queues(self) -> frozenset[str]:
+        return frozenset(name for (name,) in self._read(SQL["paused_queues"]))
+
+    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+        base.refuse_system(name, paused)
+        with self._transaction():
+            return bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
+
+    def queues(self) -> list[Queue]:
+        with self._snapshot() as ask:
+            return _queues(ask, self.clock())
+
+    def declare(self, declarations: Sequence[Declaration]) -> None:
+        known = set(self.declared())
+        new = [each for each in {each.name: each for each in declarations}.values() if each not in known]
+        if not new:
+            return
+        with self._transaction():
+            for declaration in new:
+                self._all("declare", dict(declaration.__dict__))
+
+    def declared(self) -> list[Declaration]:
+        found = [Declaration(*row) for row in self._read(SQL["declared"])]
+        return [declaration.replace(transactional=bool(declaration.transactional)) for declaration in found]
+
+    def sibling(self) -> SqliteStore:
+        return self if self.path == ":memory:" else SqliteStore(self.path, self.clock, create=False)
 
     # turns and tasks
 
@@ -737,6 +797,14 @@ class SqliteStore(base.Store):
                 self._finish(id, CANCELLED, _cancelled(), now, None, None)
             return found
 
+    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
+        lost, cancelled, forgotten = self._one("look", {"dead_us": _us(dead_after_s), "forgotten_us": _us(FORGOTTEN_S)})
+        return bool(lost), bool(cancelled), bool(forgotten)
+
+    def forget_workers(self, limit: int) -> None:
+        with self._transaction():
+            self._all("forget_workers", {"forgotten_us": _us(FORGOTTEN_S), "limit": limit})
+
     def parked(self, after: str, limit: int) -> list[str]:
         return [id for (id,) in self._all("parked", after, limit)]
 
@@ -813,7 +881,8 @@ class SqliteStore(base.Store):
     def health(self) -> Health:
         with self._snapshot() as ask:
             now = self.clock()
-            return Health(now, ask("count_executions")[0][0], tuple(Queue(*row) for row in ask("queues", now=now)))
+            silent = tuple(Silent(*row) for row in ask("silent", alive=now - int(DEAD_AFTER_S * US)))
+            return Health(now, ask("count_executions")[0][0], tuple(_queues(ask, now)), silent=silent)
 
     @contextmanager
     def _snapshot(self) -> Iterator[Ask]:
@@ -839,6 +908,14 @@ class SqliteStore(base.Store):
             yield ask
         finally:
             db.execute("ROLLBACK")
+
+
+def _queues(ask: Ask, now: int) -> list[Queue]:
+    return [Queue(*row) for row in ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)
 
 
 @cache

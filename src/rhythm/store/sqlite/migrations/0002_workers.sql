@@ -1,0 +1,19 @@
+-- Every worker rewrites its row every few seconds: no index besides the key.
+CREATE TABLE worker_heartbeats (
+  worker_id TEXT PRIMARY KEY NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
+  queues TEXT NOT NULL,              -- JSON
+  concurrency INTEGER NOT NULL, running INTEGER NOT NULL, draining INTEGER NOT NULL, version TEXT NOT NULL,
+  started_at INTEGER NOT NULL, beat_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The queues that are paused; one that is not has no row.
+CREATE TABLE queues (
+  name TEXT PRIMARY KEY NOT NULL, paused_at INTEGER NOT NULL, paused_by TEXT NOT NULL, paused_reason TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- What a task is, as the worker says that has its handler: the one that plans the turn may not have it.
+CREATE TABLE task_declarations (
+  name TEXT PRIMARY KEY NOT NULL, queue TEXT NOT NULL, retries INTEGER NOT NULL, timeout_s REAL,
+  backoff TEXT NOT NULL,             -- JSON
+  transactional INTEGER NOT NULL, declared_at INTEGER NOT NULL
+) WITHOUT ROWID;
