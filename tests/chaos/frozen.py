@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
-from tests.chaos.processes import CLAIM_TTL_S, LOST, Process
-from tests.chaos.report import Figure, at_least
+from tests.chaos.processes import DEAD_AFTER_S, LAPSED, LOST, Process
+from tests.chaos.report import Figure, at_least, shown
 from tests.chaos.server import own_server
 from tests.chaos.world import world
 
@@ -26,7 +26,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             if len(frozen) < AT_ONCE and count[0] < freezes:
                 victim = w.chance.choice([process for process in w.workers.alive if process not in frozen])
                 victim.send(signal.SIGSTOP)
-                frozen[victim] = time.monotonic() + CLAIM_TTL_S * w.chance.uniform(1.5, 3.0)
+                frozen[victim] = time.monotonic() + DEAD_AFTER_S * w.chance.uniform(1.5, 3.0)
                 count[0] += 1
             return w.chance.uniform(0.2, 1.5)
 
@@ -36,4 +36,5 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             *w.verdict(exactly_once=False),
             at_least("freezes", count[0], freezes),
             at_least("fenced: claims that workers found lost", w.workers.said(LOST), 1),
+            shown("workers that gave up by themselves", w.workers.said(LAPSED)),
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.chaos import ledger
-from tests.chaos.processes import CLAIM_TTL_S
+from tests.chaos.processes import DEAD_AFTER_S
 from tests.chaos.report import Figure, at_least, none, shown, spread
 from tests.chaos.server import own_server
 from tests.chaos.world import World, world
@@ -37,4 +37,4 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 
 def takeover(w: World, gone: dict[int, float]) -> list[Figure]:
     """Until somebody else begins what the dead one was running: it must be missed first, and then rescued."""
-    return spread("takeover of what it ran", ledger.takeovers_s(ledger.read(w.folder), gone), most_p99=CLAIM_TTL_S + 8.0)
+    return spread("takeover of what it ran", ledger.takeovers_s(ledger.read(w.folder), gone), most_p99=DEAD_AFTER_S + 4.0)

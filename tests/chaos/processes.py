@@ -14,9 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 APP = Path(__file__).with_name("tasks.py")
-LOST = "the claim has passed to another worker"  # said by a worker whose write, or next step, was refused by the fence
+LOST = "the claim has passed to another worker"  # said by a worker that was refused by the fence
+LAPSED = "what ran here is given up"  # said by a worker that finds it was silent for too long
 
-HEARTBEAT_S, DEAD_AFTER_S, CLAIM_TTL_S, POLL_S = 0.4, 2.0, 2.5, 0.25
+HEARTBEAT_S, DEAD_AFTER_S, CLAIM_TTL_S, POLL_S = 0.4, 2.0, 10.0, 0.25
 SETTINGS = {
     "RHYTHM_HEARTBEAT_INTERVAL": str(HEARTBEAT_S),
     "RHYTHM_DEAD_AFTER": str(DEAD_AFTER_S),
@@ -44,7 +45,7 @@ class Process:
 
     def worker_name(self) -> str:
         """What it is called in the database; empty before it works."""
-        found = re.search(r"^worker (\w+) started", self.log(), re.MULTILINE)
+        found = re.search(r"^rhythm: worker (\S+): ", self.log(), re.MULTILINE)
         return found[1] if found else ""
 
     def kill(self) -> None:
@@ -90,7 +91,7 @@ class Workers:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         ledger = {"RHYTHM_TEST_CHAOS_LEDGER": str(self.folder / "ledger"), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
-        worker = [sys.executable, "-m", "tests.chaos.worker", "--app", str(APP), "--database-url", self.url, "--concurrency", "16"]
+        worker = [sys.executable, "-m", "rhythm", "worker", "--app", str(APP), "--database", self.url, "--concurrency", "16"]
         with log.open("wb") as out:
             popen = subprocess.Popen(
                 [*before, *worker],

@@ -13,7 +13,7 @@ from tests.chaos.server import Server, own_server
 from tests.chaos.world import World, world
 
 WORKERS, IN_FLIGHT = 6, 60
-GRACES_S = (0.01, 1.0, 5.0)
+GRACES_S = (0.0, 1.0, 5.0)
 LONG = """
 workflow long() {
   for (i in range(3)) {
@@ -56,7 +56,7 @@ class Storm:
     def start(self) -> None:
         while len(self.w.workers.alive) < WORKERS:
             grace_s = self.w.chance.choice(GRACES_S)
-            [process] = self.w.workers.start(settings={"RHYTHM_SHUTDOWN_GRACE": str(grace_s)})
+            [process] = self.w.workers.start(settings={"RHYTHM_SHUTDOWN_GRACE": f"{grace_s:.0f}"})
             self.graces[process] = grace_s
 
     def strike(self) -> float:
