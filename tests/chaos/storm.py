@@ -76,6 +76,8 @@ class Storm:
 
     def without_database(self, processes: list[Process]) -> None:
         self.outages += 1
+        for farewell in self.farewells:
+            farewell.answers = farewell.answers and bool(farewell.gone_at)  # else it may have nobody to give its claims to
         self.server.stop("immediate")
         for process in processes:
             self.tell(process, False)

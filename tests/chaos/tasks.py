@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import random
 import resource
@@ -21,6 +22,7 @@ from typing import Any
 
 import rhythm
 
+logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.WARNING)
 if "FAKETIME" in os.environ:  # it refuses the way in which Python sleeps
     time.sleep = lambda seconds: threading.Event().wait(seconds) and None
 LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the longest of the ordinary tasks
