@@ -31,9 +31,9 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         left = [name for name in POISON for _ in range(each)]
 
         def next_one() -> float:
-            """One after the other: two that die together would count for each other. Workers are started again, as they always are."""
+            """One after the other, so that none dies of another, nor does who was beside it. Workers are started again, as always."""
             w.workers.start(WORKERS - len(w.workers.alive), before=LIMITED)
-            if left and not unended(w, given):
+            if left and not unended(w, given) and not w.load.query("SELECT 1 FROM ready WHERE crashes > 0 LIMIT 1"):
                 name = left.pop(0)
                 given[
                     w.load.start(f"{name}{len(left)}", FLOW.replace("NAME", f"{name}{len(left)}", 1).replace("NAME", name), [None])[0]
