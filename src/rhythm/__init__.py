@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         list_executions,
         pause,
         publish,
+        queue_many,
         queue_task,
         result,
         resume,
@@ -59,7 +60,9 @@ _ERRORS = (
     "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
     "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed Unavailable UnknownExecution UnknownWorkflow"
 )
-_OF_THE_DEFAULT = "start_workflow start_many queue_task get list_executions result trace workflows signal publish cancel pause resume retry"
+_OF_THE_DEFAULT = (
+    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry"
+)
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
@@ -72,10 +75,12 @@ _HOMES = {
 
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
-    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker",
-    "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep", "Unavailable",
+    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
+    "PooledWorker", "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed",
+    "TraceStep", "Unavailable",
     "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
-    "publish", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
+    "publish", "queue_many", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace",
+    "workflows",
 ]  # fmt: skip
 
 

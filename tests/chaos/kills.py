@@ -9,11 +9,12 @@ from tests.chaos.server import own_server
 from tests.chaos.world import World, world
 
 WORKERS, IN_FLIGHT = 4, 150
+LASTING = {"RHYTHM_TEST_CHAOS_LASTS_S": "0.2"}  # so that something runs on whoever is killed
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
     kills, programs = max(3, round(100 * scale)), max(40, round(3000 * scale))
-    with own_server() as server, world(server.url, seed, programs) as w:
+    with own_server() as server, world(server.url, seed, programs, LASTING) as w:
         w.workers.start(WORKERS)
         gone = dict[int, float]()
 

@@ -64,7 +64,7 @@ class Storm:
         told = {farewell.process for farewell in self.farewells}
         ready = [process for process in self.w.workers.alive if process not in told and process.worker_name()]
         if ready and len(self.farewells) < self.count:
-            if len(self.farewells) >= (self.outages + 1) * self.count / 3:
+            if len(self.farewells) >= (self.outages + 1) * max(4, self.count // 3):
                 self.without_database(ready[:2])
             else:
                 self.tell(self.w.chance.choice(ready), True)
@@ -100,7 +100,7 @@ class Storm:
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    count, programs = max(6, round(200 * scale)), max(20, round(400 * scale))
+    count, programs = max(8, round(200 * scale)), max(20, round(400 * scale))
     with own_server() as server, world(server.url, seed, programs) as w:
         storm = Storm(w, server, count)
         storm.start()

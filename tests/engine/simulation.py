@@ -246,7 +246,8 @@ class Simulation:
         self.bodies: Counter[str] = Counter()
         self.tries: Counter[str] = Counter()
         self.settings = WorkerSettings(
-            claim_ttl_s=TTL_S, dead_after_s=self.more.choice((12.0, TTL_S, 1e9)), margin_s=1.0, crash_limit=self.crash_limit, missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
+            claim_ttl_s=TTL_S, dead_after_s=self.more.choice((12.0, TTL_S, 1e9)), margin_s=1.0, crash_limit=self.crash_limit,
+            missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
             concurrency=self.chance.choice((1, 2, 100)), batch=self.chance.choice((1, 3, 100)),
         )  # fmt: skip
         self.tasks = {task.name: task for task in self._tasks()}

@@ -126,7 +126,7 @@ def signal(id: str, to: str, n: int, name: str) -> str:
 
 
 def heartbeat(worker: str, at: int) -> str:
-    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '[]', 1, 1, (1 = 0), '', 1, {at})"
+    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '', '[]', 1, 1, (1 = 0), '', 1, {at})"
 
 
 def executions(id: str, changes: str) -> str:
@@ -150,6 +150,7 @@ def ended(id: str, status: int, column: str) -> tuple[str, ...]:
 
 FAR = 10**15
 PAST = EPOCH_US - 10**10
+LONG_PAST = PAST - 30_000_000
 OWNED = '[1, "value", null, {}]'
 
 # rule, the execution that is named, how it is damaged, and which other rules may see it too
@@ -192,7 +193,7 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("fences_drawn", "owner", ("UPDATE ready SET fence = (SELECT fence FROM ready WHERE id = 'owner') WHERE id = 'run.6'",), set()),
     ("claim_newest", "owner", ("UPDATE ready SET fence = 1 WHERE id = 'owner'",), set()),
     ("claims_taken_back", "run.6", (f"UPDATE ready SET claim_expires_at = {PAST} WHERE id = 'run.6'",), set()),
-    ("silent_hold_nothing", "run.6", ("UPDATE ready SET claimed_by = 'mute' WHERE id = 'run.6'", heartbeat("mute", PAST - 30_000_000)), set()),
+    ("silent_hold_nothing", "run.6", ("UPDATE ready SET claimed_by = 'mute' WHERE id = 'run.6'", heartbeat("mute", PAST)), set()),
     ("pending_queued", "run.7", ("DELETE FROM ready WHERE id = 'run.7'",), set()),
     ("pending_queued", "fresh", ("DELETE FROM ready WHERE id = 'fresh'",), set()),
     ("ready_agrees", "run.7", ("UPDATE ready SET kind = 0 WHERE id = 'run.7'",), set()),

@@ -42,6 +42,10 @@ def event(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_events.py::test_{name}" for name in names)
 
 
+def peers(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_workers.py::test_{name}" for name in names)
+
+
 def server(*names: str) -> tuple[str, ...]:
     return tuple(SERVER + name for name in names)
 
@@ -91,6 +95,20 @@ FENCES = (
     Guard(
         "extend: only under my fence", rule("extending_tells_the_wakes_of_what_is_still_held"),
         lite("extend", " AND fence = ?", " AND ? > 0"), pg("extend", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "beat: prolongs only under my fence",
+        peers("a_beat_with_another_fence_prolongs_nothing_and_tells_the_fence_that_is_right"),
+        lite("extend", " AND fence = ?", " AND ? > 0"), pg("keep", " AND r.fence = x.fence", ""),
+    ),
+    Guard(
+        "beat: a claim that was lost while it waited is not told",
+        server("a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other"),
+        postgres=pg("keep", "AS x(id, fence))) IS NOT TRUE", "AS x(id, fence) WHERE false)) IS NOT TRUE"),
+    ),
+    Guard(
+        "beat: locks in one order", server("a_beat_that_waits_for_one_row_has_locked_no_later_one"),
+        postgres=pg("keep", "  ORDER BY r.id FOR UPDATE OF r", "  ORDER BY r.id DESC FOR UPDATE OF r"),
     ),
     Guard(
         "release: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
@@ -330,6 +348,54 @@ RESCUE = (
     Guard(
         "rescue repeats its condition under the lock: fence", server("a_rescuer_with_an_old_list_leaves_a_newer_claim_alone"),
         postgres=pg_code("_rescue", " and row.fence == found[id].fence", ""),
+    ),
+    Guard(
+        "rescue repeats its condition under the lock: beats", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
+        postgres=pg("dead_workers", " AND beat_at < %(before)s", " AND %(before)s > 0"),
+    ),
+    Guard(
+        "rescue reads the beats after the lock", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
+        postgres=pg_code("_rescue", "dead = self._dead(held, now, dead_after_s)", "dead = {row.claimed_by for row in held}"),
+    ),
+    Guard(
+        "a worker without a beat is not robbed", peers("a_worker_without_a_row_is_judged_by_its_claims_alone"),
+        lite("expired", "r.claimed_by IN (SELECT", ":dead_us AND r.claimed_by NOT IN (SELECT"),
+        pg("expired", "OR r.claimed_by = ANY(", "OR %(dead_us)s::bigint > 0 AND r.claimed_by <> ALL(")
+        + pg_code("_rescue", "dead = self._dead(held, now, dead_after_s)", "dead = {row.claimed_by for row in held}"),
+    ),
+    Guard(
+        "a look misses no dead worker", peers("recovering_rescues_and_ends_cancelled_tasks"),
+        lite("look", "OR r.claimed_by IN", "OR false AND r.claimed_by IN"), pg("look", "OR r.claimed_by =", "OR false AND r.claimed_by ="),
+    ),
+    Guard(
+        "a worker with claims is not forgotten", peers("workers_of_long_ago_are_forgotten_unless_they_have_claims"),
+        lite("forget_workers", "r.claimed_by = h.worker_id AND r.state = 1", "false"),
+        pg("forget_workers", "r.claimed_by = h.worker_id AND r.state = 1", "false"),
+    ),
+    Guard(
+        "nothing of a paused queue is claimed", peers("nothing_of_a_paused_queue_is_claimed_until_it_is_resumed"),
+        lite("open_queues", "WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = q.value)", ""),
+        pg("claim", "WHERE NOT EXISTS (SELECT 1 FROM queues p WHERE p.name = x.queue)", ""),
+    ),
+    Guard(
+        "what has begun is not held by a pause: release",
+        peers("a_workflow_whose_claim_is_given_back_is_held_by_a_pause_only_if_it_has_not_begun"),
+        lite("release", "THEN 'system' ELSE queue END", "THEN queue ELSE queue END"),
+        pg("release", "THEN 'system' ELSE queue END", "THEN queue ELSE queue END"),
+    ),
+    Guard(
+        "what has begun is not held by a pause: rescue",
+        peers("a_workflow_whose_claim_is_given_back_is_held_by_a_pause_only_if_it_has_not_begun"),
+        lite("rescue_workflow", "THEN 'system' ELSE queue END", "THEN queue ELSE queue END"),
+        pg("rescue_workflows", "THEN 'system' ELSE r.queue END", "THEN r.queue ELSE r.queue END"),
+    ),
+    Guard(
+        "the resumes cannot be paused", peers("the_queue_of_resumes_cannot_be_paused"),
+        engine=(Change("store/base.py", "refuse_system", "paused and queue == SYSTEM_QUEUE", "False"),),
+    ),
+    Guard(
+        "declarations are locked in one order", server("workers_that_declare_at_once_lock_in_the_order_of_names"),
+        postgres=pg("declare", "ORDER BY x.name", "ORDER BY x.name DESC"),
     ),
     Guard(
         "the claims of dead workers are taken", rule("only_expired_claims_and_those_of_dead_workers_are_rescued"),

@@ -15,8 +15,10 @@ from rhythm.store.base import (
     COMPLETED,
     TASK,
     WORKFLOW,
+    Beat,
     Claim,
     Committed,
+    Declaration,
     Needed,
     NewEvent,
     NewExecution,
@@ -33,11 +35,17 @@ from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
 
 TTL = 30.0
+BEAT = Beat("a", "host", 1, ("default",), 4, 0, False, "1")
 
 
 @pytest.fixture
 def store(schemas: Schemas) -> PostgresStore:
     return schemas.empty_store()
+
+
+@pytest.fixture
+def direct(schemas: Schemas) -> PostgresStore:
+    return schemas.direct_store()
 
 
 @pytest.fixture
@@ -66,11 +74,11 @@ def parking(claim: Claim, seq: int = 0, **changes: object) -> TurnCommit:
 
 
 @contextmanager
-def blocked(schemas: Schemas, pool: ThreadPoolExecutor, work: Callable[[], object]) -> Iterator[Future[object]]:
-    """Work that waits for a lock of ours while the body of this runs."""
+def blocked(schemas: Schemas, pool: ThreadPoolExecutor, work: Callable[[], object], waiters: int = 1) -> Iterator[Future[object]]:
+    """Work that waits for a lock of ours while the body of this runs, as one of so many waiters."""
     future = pool.submit(work)
     waiting = b"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    while not future.done() and schemas.admin.execute(waiting).fetchone() == (0,):
+    while not future.done() and (schemas.admin.execute(waiting).fetchone() or (0,))[0] < waiters:
         threading.Event().wait(0.005)
     assert not future.done(), future.result()
     yield future
@@ -163,6 +171,120 @@ def test_a_rescuer_with_an_old_list_leaves_a_newer_claim_alone(
     with blocked(schemas, pool, lambda: store.rescue(10, 3)) as answer:
         session.commit()
         assert answer.result() == []
+
+
+def dead(schemas: Schemas, store: PostgresStore, *ids: str) -> dict[str, int]:
+    """The claims of worker `a`, which has beaten once, long ago."""
+    start(store, *ids)
+    store.beat(BEAT, {}, TTL)
+    schemas.admin.execute(f"UPDATE {schemas.name}.worker_heartbeats SET beat_at = 0".encode())
+    return {id: claim.fence for id, claim in claim(store).items()}
+
+
+def test_a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    held = dead(schemas, store, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    with blocked(schemas, pool, lambda: store.rescue(10, 3, 30.0)) as answer:
+        assert schemas.store().beat(BEAT, {}, TTL) == {"w": (held["w"], 0)}
+        session.commit()
+        assert answer.result() == []
+    assert store.held_by("a") == held
+
+
+def test_a_rescuer_with_an_old_list_leaves_the_newer_claim_of_a_dead_worker_alone(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    dead(schemas, store, "w")
+    session.execute("UPDATE ready SET fence = nextval('fences') WHERE id = 'w'")
+    with blocked(schemas, pool, lambda: store.rescue(10, 3, 30.0)) as answer:
+        session.commit()
+        assert answer.result() == []
+
+
+def test_two_rescuers_of_one_worker_take_its_claims_once(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    dead(schemas, store, "v", "w", "x")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    rescuers = [schemas.store(), schemas.store()]
+    passes = [lambda store=store: store.rescue(10, 3, 30.0) for store in rescuers]
+    with blocked(schemas, pool, passes[0]) as first, blocked(schemas, pool, passes[1], 2) as second:
+        session.commit()
+        taken = [first.result(), second.result()]
+    assert sorted(taken, key=str) == [["v", "w", "x"], []]
+
+
+def test_a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    held = dead(schemas, store, "v", "w", "x", "y")
+    session.execute("UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = 'w'")
+    known = {id: fence for id, fence in held.items() if id != "y"}
+    with blocked(schemas, pool, lambda: store.beat(BEAT, known, TTL)) as answer:
+        session.commit()
+        assert answer.result() == {id: (held[id], 0) for id in "vxy"}
+    assert [state for _, state, _ in ready_rows(store)] == [1, 0, 1, 1]
+
+
+def test_a_beat_is_seen_while_it_waits_for_a_claim(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    held = dead(schemas, store, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    with blocked(schemas, pool, lambda: store.beat(BEAT, held, TTL)):
+        (seen,) = schemas.store().workers()
+        session.commit()
+    assert seen.now - seen.beat_at < 1e9
+
+
+def test_a_beat_that_waits_for_one_row_has_locked_no_later_one(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    held = dead(schemas, store, "v", "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'v' FOR UPDATE")
+    with blocked(schemas, pool, lambda: store.beat(BEAT, dict(reversed(held.items())), TTL)) as answer:
+        session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE NOWAIT")
+        session.commit()
+        assert answer.result() == {id: (fence, 0) for id, fence in held.items()}
+
+
+def test_a_claim_does_not_wait_for_a_pause_and_heeds_it_once_it_is_committed(store: PostgresStore, session: psycopg.Connection) -> None:
+    start(store, "v", "w")
+    session.execute("INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES ('default', 1, '', '')")
+    assert list(claim(store, limit=1)) == ["v"]
+    session.commit()
+    assert list(claim(store, limit=1)) == []
+
+
+def test_a_claim_locks_no_row_of_a_paused_queue(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.pause_queue("default", True)
+    store.claim("a", ["default"], 1, TTL)
+    assert session.execute("SELECT xmax::text FROM ready WHERE id = 'w'").fetchone() == ("0",)
+
+
+def test_workers_that_declare_at_once_lock_in_the_order_of_names(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    first, second = (Declaration(name, "default", 1, None, "null", False) for name in ("a", "b"))
+    store.declare([first, second])
+    session.execute("UPDATE task_declarations SET retries = 2 WHERE name = 'a'")
+    with blocked(schemas, pool, lambda: store.declare([second.replace(retries=3), first.replace(retries=3)])) as answer:
+        session.execute("SELECT 1 FROM task_declarations WHERE name = 'b' FOR UPDATE NOWAIT")
+        session.commit()
+        answer.result()
+    assert [declaration.retries for declaration in store.declared()] == [3, 3]
+
+
+def test_declaring_what_is_declared_locks_nothing(store: PostgresStore, session: psycopg.Connection) -> None:
+    same = [Declaration(name, "default", 1, None, "null", False) for name in ("a", "b")]
+    store.declare(same)
+    store.declare(same)
+    assert session.execute("SELECT DISTINCT xmax::text FROM task_declarations").fetchall() == [("0",)]
 
 
 def test_a_task_that_was_delayed_anew_meanwhile_is_not_freed(
@@ -349,7 +471,7 @@ def _crosswise(store: PostgresStore, stores: list[PostgresStore], pool: ThreadPo
 
 def test_one_of_many_that_start_together_migrates(schemas: Schemas, pool: ThreadPoolExecutor) -> None:
     name = f"{schemas.name}_new"
-    many = [PostgresStore(schemas.url, name) for _ in range(6)]
+    many = [PostgresStore(schemas.through, name, access=schemas.access) for _ in range(6)]
     try:
         assert [store.schema_version() for store in many] == [0] * 6
         ran = list(pool.map(PostgresStore.migrate, many))
@@ -361,13 +483,13 @@ def test_one_of_many_that_start_together_migrates(schemas: Schemas, pool: Thread
             each.close()
 
 
-def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Schemas, store: PostgresStore) -> None:
-    start(store, "w")
-    pid = store.db.alone(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
+def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Schemas, direct: PostgresStore) -> None:
+    start(direct, "w")
+    pid = direct.db.alone(lambda: direct.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
     schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     with pytest.raises(StoreError):
-        store.get(["w"])
-    assert store.get(["w"])["w"].status == "pending"
+        direct.get(["w"])
+    assert direct.get(["w"])["w"].status == "pending"
 
 
 @pytest.mark.parametrize(
@@ -379,16 +501,16 @@ def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Sch
     ],
 )
 def test_a_session_that_cannot_do_its_work_is_a_store_error_once_and_opened_again(
-    store: PostgresStore, session: psycopg.Connection, setting: str, value: str, problem: str
+    direct: PostgresStore, session: psycopg.Connection, setting: str, value: str, problem: str
 ) -> None:
     """Such as after a failover, when the connection leads to the server that may only be read from then on."""
-    start(store, "w")
+    start(direct, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    store.db.alone(lambda: store.db.set(setting, value))
+    direct.db.alone(lambda: direct.db.set(setting, value))
     with pytest.raises(StoreError, match=problem):
-        store.cancel(["w"])
+        direct.cancel(["w"])
     session.rollback()
-    assert store.cancel(["w"]) == {"w": True}
+    assert direct.cancel(["w"]) == {"w": True}
 
 
 def test_calls_that_wait_for_a_lock_keep_nobody_else_waiting(
@@ -408,16 +530,16 @@ def test_calls_that_wait_for_a_lock_keep_nobody_else_waiting(
 
 
 def test_of_several_sessions_that_break_together_one_is_a_store_error(
-    schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor
+    schemas: Schemas, direct: PostgresStore, pool: ThreadPoolExecutor
 ) -> None:
     together = threading.Barrier(2)
-    list(pool.map(lambda _: store.db.alone(lambda: together.wait(10)), range(2)))
-    assert len(store.db._idle) == 2
-    for idle in store.db._idle:
+    list(pool.map(lambda _: direct.db.alone(lambda: together.wait(10)), range(2)))
+    assert len(direct.db._idle) == 2
+    for idle in direct.db._idle:
         schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [idle.info.backend_pid])
     with pytest.raises(StoreError):
-        store.get(["w"])
-    assert list(pool.map(lambda _: store.db.alone(lambda: together.wait(10) >= 0), range(2))) == [True, True]
+        direct.get(["w"])
+    assert list(pool.map(lambda _: direct.db.alone(lambda: together.wait(10) >= 0), range(2))) == [True, True]
 
 
 def test_a_server_that_is_not_there_is_a_store_error() -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, Done, Needed, NewExecution, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Beat, Claim, Declaration, Done, Needed, NewExecution, NewTimer, TaskEnd, TurnCommit
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.worker.services import Rescuer, ServiceSettings
 from tests.support.postgres import Schemas
 
 AROUND = 2  # BEGIN and COMMIT
+BEAT = Beat("a", "host", 1, ("default", "mail"), 8, 0, False, "1")
 
 
 @pytest.fixture
@@ -33,7 +35,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 @pytest.fixture
 def store(schemas: Schemas) -> PostgresStore:
-    return schemas.empty_store()
+    store = schemas.direct_store()
+    store.schema_version()  # connects
+    return store
 
 
 def turn(claim: Claim, seq: int, end: str, **changes: Any) -> TurnCommit:
@@ -69,6 +73,8 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
     done = (Done(1, "work", "default", "{}", COMPLETED, "1", 1, 0),)
     measure("step", lambda: store.commit([turn(claim, 0, "own", done=done) for claim in held.values()], []))
     assert len(measure("extend", lambda: store.extend(fences, 30.0))) == count
+    assert len(measure("beat", lambda: store.beat(BEAT, fences, 30.0))) == count
+    measure("declare", lambda: store.declare([Declaration(id, "default", 1, None, "null", False) for id in ids]))
     queueing = [
         turn(claim, 1, "park", starts=(task(claim.id, 2), task(claim.id, 3)), timers=(NewTimer(4, 60.0),)) for claim in held.values()
     ]
@@ -82,11 +88,15 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
     assert {answer.outcome for answer in measure("park", lambda: store.park(list(held.values())))} == {"parked"}
     store.cancel(ids)
     held = claimed(store)
+    store.start([NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)])
+    stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
-    assert {answer.outcome for answer in measure("turns that finish", lambda: store.commit(finishing, []))[0]} == {"finished"}
+    answers = measure("turns that finish, and steps", lambda: store.commit([*finishing, *stepping], []))[0]
+    assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
     assert found == {
-        "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "load tasks": 1, "park": 1,
-        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish": 11 + AROUND,
+        "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "beat": 2, "declare": 1,
+        "load tasks": 1, "park": 1,
+        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish, and steps": 12 + AROUND,
     }  # fmt: skip
 
 
@@ -94,7 +104,13 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
     store.start([NewExecution(f"w{i}", WORKFLOW, "main", "default") for i in range(50)])
     parking = [turn(claim, 0, "park", timers=(NewTimer(1, 3600.0),)) for claim in claimed(store).values()]
     store.commit(parking, [])
-    for work in (lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.rescue(100, 3), lambda: store.sweep(100)):
+    store.beat(BEAT, {}, 30.0)
+    idle: list[Callable[[], Any]] = [
+        lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.recover(100, 3, 30.0), lambda: store.beat(BEAT, {}, 30.0),
+        lambda: store.paused_queues(), lambda: store.declared(), lambda: store.workers(),
+        lambda: Rescuer(store, ServiceSettings()).run_once(0.0),
+    ]  # fmt: skip
+    for work in idle:
         del asked[:]
         work()
         assert len(asked) == 1

@@ -114,6 +114,8 @@ def test_gap_that_nobody_noticed_begins_the_wait_anew(heart: Heartbeat, database
     assert not heart.steady()
 
 
-@pytest.mark.parametrize(("settings", "between_s"), [(SETTINGS, 5.0), (SETTINGS.replace(claim_ttl_s=3.0), 1.0), (SETTINGS.replace(dead_after_s=6.0), 2.0)])
+@pytest.mark.parametrize(
+    ("settings", "between_s"), [(SETTINGS, 5.0), (SETTINGS.replace(claim_ttl_s=3.0), 1.0), (SETTINGS.replace(dead_after_s=6.0), 2.0)]
+)
 def test_beats_come_often_enough_for_what_hangs_on_them(settings: HeartSettings, between_s: float) -> None:
     assert settings.between_s == between_s

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from rhythm.app.aio import AsyncRhythm
-    from rhythm.app.pooled import Pooled, PooledWorker
     from rhythm.app.handle import Id
+    from rhythm.app.pooled import Pooled, PooledWorker
     from rhythm.settings import Given
 
 OnConflict = Literal["return", "fail", "replace"]
@@ -209,15 +209,30 @@ class Rhythm:
         connection: Any = None,
     ) -> Handle:
         """Queues a task on its own, without a workflow; the handle's result is the task's. Any worker of its queue runs it."""
-        task = self.tasks.get(name)
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
+        return self.queue_many(name, [request], on_conflict=on_conflict, retries=retries, timeout=timeout, connection=connection)[0]
+
+    def queue_many(
+        self,
+        name: str,
+        requests: Iterable[Any],
+        *,
+        on_conflict: OnConflict = "return",
+        retries: int | None = None,
+        timeout: float | str | None = None,
+        connection: Any = None,
+    ) -> Handles:
+        """Queues a task many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        task = self.tasks.get(name)
         options: dict[str, Any] = {} if retries is None else {"retries": _at_least(retries, 0, "retries")}
         if timeout is not None:
             options["timeout_s"] = duration_s(timeout)
-        row = self._row(TASK, _name(name, "a task's name"), request, queue or (task and task.queue) or "default")
-        attempts = 1 + (retries if retries is not None else task.retries if task else 0)
-        row = row.replace(max_attempts=attempts, options=dump(options, "options"))
-        return self._start([row], on_conflict, self._store_of(connection))[0]
+        attempts, given = 1 + (retries if retries is not None else task.retries if task else 0), dump(options, "options")
+        name, queue = _name(name, "a task's name"), (task and task.queue) or "default"
+        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
+        rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
+        rows = [row.replace(max_attempts=attempts, options=given) for row in rows]
+        return self._start(rows, on_conflict, self._store_of(connection))
 
     def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
         key = request.idempotency_key

@@ -23,8 +23,9 @@ from rhythm.record import Record
 from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.executor import Handlers
+from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
-from rhythm.worker.worker import HOST, Worker, WorkerSettings
+from rhythm.worker.worker import Worker, WorkerSettings
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -182,10 +183,11 @@ class PooledWorker:
                 self._store.close()
 
     def _introduce(self) -> None:
-        """The others must know its tasks before it works: a turn they take may ask for one."""
+        """The others must know its tasks before it works: a turn they take may ask for one. What those held who died here is free."""
         while not self._stop.is_set():
             try:
-                return self._declared.publish()
+                self._declared.publish()
+                return see_off(self._store)
             except StoreError as problem:
                 _tell("unknown", "", str(problem))
                 self._stop.wait(self._poll_s)

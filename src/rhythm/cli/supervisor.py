@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 LOOK_S = 0.1
@@ -95,7 +96,5 @@ def _reap(processes: list[Process], stopping: bool) -> int | None:
 
 
 def _send(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        pass

@@ -137,6 +137,7 @@ class Beat(Record):
     running: int
     draining: bool
     version: str
+    machine: str = ""  # within which the process id means something; empty: not known
 
 
 class SeenWorker(Record):
@@ -154,6 +155,7 @@ class SeenWorker(Record):
     beat_at: int
     claims: int
     now: int
+    machine: str = ""
 
 
 class Declaration(Record):
@@ -670,14 +672,15 @@ class Store(ABC):
 
     @abstractmethod
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has).
+        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has). The first is seen by others
+        even while the second waits for a lock.
 
         Everything that it has now, also what it does not know of: id -> (fence, wakes).
         """
 
     @abstractmethod
-    def leave(self, worker: str) -> None:
-        """Nobody waits for a beat of this worker any more. Claims that it still has are taken back when they expire."""
+    def leave(self, *workers: str) -> None:
+        """These workers are no more: nobody waits for a beat of theirs, and claims that they still have expire now."""
 
     @abstractmethod
     def workers(self) -> list[SeenWorker]:

@@ -40,6 +40,12 @@ class Answer(Record):
     prolonged: bool
     mine: Mapping[str, tuple[int, int]]
 
+    def fence(self, id: str) -> int | None:
+        return self.mine[id][0] if id in self.mine else None
+
+    def wakes(self, id: str) -> int:
+        return self.mine[id][1]
+
 
 class Heartbeat:
     """The beats of one worker. One thread at a time sends them, its own or the worker's; the worker takes the answers.

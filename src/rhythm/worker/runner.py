@@ -10,6 +10,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rhythm.engine.payload import dump, load
@@ -20,6 +21,7 @@ from rhythm.record import Record
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
+from rhythm.worker.neighbours import see_off
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.stuck import why_stuck
 from rhythm.worker.worker import Observer, Worker, WorkerSettings
@@ -107,6 +109,9 @@ class CheckpointingRunner(Runner):
 
         A database that goes away is waited for; `StoreError` if it does not come back within `patience_s`.
         """
+        self._asked(id)
+        with suppress(StoreError):
+            see_off(self.store)
         while (execution := self._asked(id)).finished_at is None:
             self._round()
         if execution.status == "completed":

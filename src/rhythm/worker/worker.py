@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -51,13 +50,13 @@ from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error, text_of
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import Answer, Heartbeat, HeartSettings
+from rhythm.worker.neighbours import HOST, MACHINE
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 AFTER_A_BUG_S = 1.0
-HOST = socket.gethostname()
 REMEMBERED = 1000  # tasks without a handler, before those are forgotten that others have taken
 FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
@@ -74,7 +73,7 @@ class WorkerSettings(Record):
     dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others, and its work theirs
     margin_s: float = 6.0  # before it may be dead to the others, or a claim expires, nothing more is begun
     look_s: float = 1.0  # how often a busy worker looks whether its tasks were cancelled, or a queue paused
-    share_s: float = 10.0  # how long a workflow may keep its worker while others wait
+    share_s: float = 10.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
     share_turns: int = 1000  # and how many turns
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
@@ -84,7 +83,6 @@ class WorkerSettings(Record):
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
     newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
-
 
     @property
     def heart(self) -> HeartSettings:
@@ -219,7 +217,7 @@ class Worker:
     def _beat(self) -> Beat:
         return Beat(
             self.name, HOST, os.getpid(), self.settings.queues, self.settings.concurrency, len(self.bodies.running), self.draining,
-            self.version,
+            self.version, MACHINE,
         )  # fmt: skip
 
     def _claims(self) -> dict[str, int]:
@@ -241,12 +239,11 @@ class Worker:
         """What is no longer mine is dropped before anything is begun on the strength of the beat."""
         known = self._claims()
         for id, fence in answer.claims.items():
-            if known.get(id) == fence != answer.mine.get(id, (None, 0))[0]:
+            if known.get(id) == fence and answer.fence(id) != fence:
                 self._lost(id)
         for held in self.held.values():
-            fence, wakes = answer.mine.get(held.id, (None, 0))
-            if fence == held.fence and wakes > held.wakes:
-                held.stale, held.wakes = True, wakes
+            if answer.fence(held.id) == held.fence and answer.wakes(held.id) > held.wakes:
+                held.stale, held.wakes = True, answer.wakes(held.id)
             if answer.prolonged and held.id in answer.claims:
                 held.deadline = answer.sent_at + self.settings.claim_ttl_s - self.settings.margin_s
         self.alive_until = answer.sent_at + self.settings.heart.trusted_s
@@ -277,7 +274,7 @@ class Worker:
 
     def _claim(self) -> bool:
         """Without a free slot turns are taken all the same: a cancel, a timer or a signal may be what frees one."""
-        room = min(self.settings.batch, self.settings.concurrency - len(self.bodies.running))
+        room = min(self.settings.batch, self._free())
         if self.draining or not self._may_begin(float("inf")):
             return False
         deadline, queues = self._deadline(), self.settings.queues if room > 0 else ()
@@ -308,6 +305,13 @@ class Worker:
         if later:
             self.store.release(later, self.settings.suspect_retry_s)
         return {id: task for id, task in tasks.items() if id not in later}
+
+    def _free(self) -> int:
+        """Slots for what is claimed now. A workflow between two of its own tasks keeps its slot for the next, else that would go to the
+        queue; but not for ever: others shall have their turn."""
+        recent = self.now() - self.settings.share_s
+        between = sum(not held.running and held.since >= recent for held in self.held.values())
+        return self.settings.concurrency - len(self.bodies.running) - between
 
     def _deadline(self) -> float:
         return self.now() + self.settings.claim_ttl_s - self.settings.margin_s
@@ -529,9 +533,10 @@ class Worker:
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         self.sizes.snapshot(loaded.name, held.id, step.size)
-        running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        starts = [self._begun(new) if new.child_no in running else new for new in step.commit.starts]
-        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        commit, running = step.commit, tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
+        if running or retries:
+            starts = [self._begun(new) if new.child_no in running else new for new in commit.starts]
+            commit = commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         held.turns += 1
         if commit.end == "own" and not held.running and (self.draining or self._had_its_share(held)):
             commit = commit.replace(end="yield")

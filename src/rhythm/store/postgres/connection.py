@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -34,6 +34,7 @@ PINNED = {
 # A process that is frozen in the middle of a transaction is not to freeze the others for ever.
 BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "60s"}
 
+FROZEN: LiteralString = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 POOLER = (
     "a pooler lies between Rhythm and the PostgreSQL server, and gives it another session for every transaction: "
     "add pooled=true to the URL (…?pooled=true), or connect to the server itself"
@@ -148,10 +149,15 @@ class Connection:
     def now(self) -> int:
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
-    def unpinned(self) -> None:
-        """For the rest of the transaction the planner is free: what goes through whole tables is no hot statement."""
-        self.query(_setting(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True))
+    def freeze(self) -> None:
+        """The transaction, which begins, sees the database as it is now, however long it looks. It goes through whole tables, which is
+        no hot statement: the planner is free."""
         assert self._open is not None
+        if self.access.pooled:
+            self._begin(self._open, b"SELECT 1", None, f"BEGIN {FROZEN}")
+        else:
+            self._open.execute(f"SET TRANSACTION {FROZEN}")
+        self.query(_setting(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True))
         self._open.answer_s = LONG_S
 
     # the connection itself
@@ -225,12 +231,14 @@ class Connection:
             self._mine.begun = False
         return answer
 
-    def _begin(self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None) -> psycopg.Cursor[Row]:
+    def _begin(
+        self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None, how: LiteralString = "BEGIN"
+    ) -> psycopg.Cursor[Row]:
         """The first statement of a transaction, sent together with what its session must know."""
         clock = {"rhythm.now_us": str(self.clock())} if self.clock else {}
         self._mine.begun = True
         with connection.pipeline():
-            connection.execute("BEGIN")
+            connection.execute(how)
             connection.execute(_setting({**self._settings(connection), **clock}, local=True))
             return connection.execute(text, values, binary=True)
 

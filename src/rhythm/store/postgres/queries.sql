@@ -144,29 +144,35 @@ DELETE FROM ready r USING locked WHERE r.id = locked.id
 SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
--- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
--- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others.
 WITH beaten AS (
-  INSERT INTO worker_heartbeats (worker_id, host, pid, queues, concurrency, running, draining, version, started_at, beat_at)
-  VALUES (%(worker)s, %(host)s, %(pid)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
-  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, queues = excluded.queues,
+  INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at)
+  VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
+  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues,
     concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
-    beat_at = excluded.beat_at),
-locked AS (
+    beat_at = excluded.beat_at)
+SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
+
+-- name: keep
+-- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
+-- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others. (An IN that is not the
+-- condition itself is looked up by hash.)
+WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r),
 extended AS (
   UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.fence, r.wakes)
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
-  AND NOT EXISTS (SELECT 1 FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) WHERE x.id = ready.id AND x.fence = ready.fence)
+  AND ((id, fence) IN (SELECT x.id, x.fence FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence))) IS NOT TRUE
 UNION ALL SELECT id, fence, wakes FROM extended
 
 -- name: leave
-DELETE FROM worker_heartbeats WHERE worker_id = %(worker)s
+WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id FOR UPDATE),
+expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = locked.id)
+DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
 SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us()
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us(), h.machine
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -227,7 +233,7 @@ UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.q
 FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[]) RETURNING queue
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ANY(%(ids)s::text[]) RETURNING queue
 
 -- name: raise_context_fences
 UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_id = ANY(%(ids)s::text[]) RETURNING execution_id, seq, fence

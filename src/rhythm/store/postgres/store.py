@@ -317,13 +317,15 @@ class PostgresStore(base.Store):
 
     @alone
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        said = {**fields(beat), "queues": json.dumps(beat.queues)}
-        rows = self.db.all("beat", **said, id=list(claims), fence=list(claims.values()), ttl_us=int(ttl_s * US))
+        """The beat is committed before claims are prolonged: who waits for a row that somebody has locked is not dead."""
+        rows = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
+        if claims:
+            rows = self.db.batch("keep", _claims(claims), worker=beat.worker, ttl_us=int(ttl_s * US))
         return {id: (fence, wakes) for id, fence, wakes in rows}
 
     @alone
-    def leave(self, worker: str) -> None:
-        self.db.do("leave", worker=worker)
+    def leave(self, *workers: str) -> None:
+        self.db.do("leave", workers=list(workers))
 
     def workers(self) -> list[SeenWorker]:
         seen = [SeenWorker(*row) for row in self._all("workers")]
@@ -390,17 +392,20 @@ class PostgresStore(base.Store):
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
-        if not ends and all(map(is_step, turns)):
-            return self._steps(turns), set()
-        return self._flush(turns, ends)
+        plain, others = list[TurnCommit](), list[TurnCommit]()
+        for turn in turns:
+            (plain if is_step(turn) else others).append(turn)
+        return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
 
     @alone
     def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
         return steps(self.rows, turns)
 
     @transaction
-    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
-        return Flush(self.rows, turns, ends).run()
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
+        """The steps come last: they see whom the others have woken."""
+        answers, accepted = Flush(self.rows, turns, ends).run()
+        return [*answers, *(steps(self.rows, plain) if plain else ())], accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
         freed: set[str] = set()
@@ -657,12 +662,12 @@ class PostgresStore(base.Store):
 
     @transaction
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
-        self._freeze()
+        self.db.freeze()
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
 
     @transaction
     def health(self) -> Health:
-        self._freeze()
+        self.db.freeze()
         now = self.db.now()
         silent = tuple(Silent(*row) for row in self._ask("silent", alive=now - int(DEAD_AFTER_S * US)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
@@ -670,11 +675,6 @@ class PostgresStore(base.Store):
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
         return Health(now, count, tuple(self._queues(now)), transaction_s, dead, notifications, server=True, silent=silent)
-
-    def _freeze(self) -> None:
-        """The transaction sees the database as it is now, however long it looks."""
-        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        self.db.unpinned()
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}

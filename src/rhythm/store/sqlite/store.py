@@ -359,9 +359,11 @@ class SqliteStore(base.Store):
             self._extend(claims, ttl_s)
             return {id: (fence, wakes) for id, fence, wakes in self._all("held_now", beat.worker)}
 
-    def leave(self, worker: str) -> None:
+    def leave(self, *workers: str) -> None:
         with self._transaction():
-            self._all("leave", worker)
+            for worker in workers:
+                self._all("expire_claims", worker)
+                self._all("leave", worker)
 
     def workers(self) -> list[SeenWorker]:
         seen = [SeenWorker(*row) for row in self._read(SQL["workers"], (self.clock(),))]

@@ -1,0 +1,390 @@
+"""Many workers on one database: beats, the claims of the dead, paused queues, and what tasks are; the clock is the test's."""
+
+from __future__ import annotations
+
+import pytest
+
+from rhythm.store.base import (
+    FORGOTTEN_S,
+    TASK,
+    WORKFLOW,
+    Beat,
+    Claim,
+    Declaration,
+    NewExecution,
+    NewSignal,
+    Queue,
+    Recovered,
+    SeenWorker,
+    Silent,
+    Store,
+    TaskEnd,
+    TurnCommit,
+)
+from rhythm.store.sqlite.store import SqliteStore
+from tests.support.stores import Stores, ready_rows, rows
+
+NOW = 1_800_000_000_000_000
+TTL = 30.0
+DEAD = 20.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.us = NOW
+
+    def __call__(self) -> int:
+        return self.us
+
+    def forward(self, seconds: float) -> None:
+        self.us += int(seconds * 1e6)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return stores.empty_store(clock)
+
+
+def beat(worker: str = "a", **changes: object) -> Beat:
+    return Beat(worker, "host", 7, ("default", "mail"), 4, 2, False, "1.0").replace(**changes)
+
+
+def start(store: Store, *ids: str, queue: str = "default", type: int = WORKFLOW) -> None:
+    store.start([NewExecution(id, type, "main", queue) for id in ids])
+
+
+def claims(store: Store, worker: str = "a", *queues: str, limit: int = 10) -> dict[str, Claim]:
+    return {claim.id: claim for claim in store.claim(worker, queues or ("default", "mail"), limit, TTL)}
+
+
+def fences(held: dict[str, Claim]) -> dict[str, int]:
+    return {id: claim.fence for id, claim in held.items()}
+
+
+def expiry(store: Store) -> dict[str, int]:
+    return dict(rows(store, "SELECT id, claim_expires_at FROM ready WHERE state = 1"))
+
+
+def turn(claim: Claim, end: str, seq: int = 0) -> TurnCommit:
+    return TurnCommit(claim.id, seq, claim.fence, claim.wakes, end, "a", "turn", snapshot=b"s")
+
+
+# beats
+
+
+def test_a_beat_tells_everything_that_the_worker_has_and_nothing_of_others(store: Store) -> None:
+    start(store, "x", "y", "z")
+    (x,), (y,) = claims(store, limit=1).values(), claims(store, limit=1).values()
+    claims(store, "b", limit=1)
+    assert store.signal(NewSignal("s", "y", "go", "1"), 10) == "sent"
+    assert store.beat(beat(), {}, TTL) == {"x": (x.fence, 0), "y": (y.fence, 1)}
+    assert store.beat(beat("c"), {}, TTL) == {}
+
+
+def test_a_beat_prolongs_the_claims_it_names_and_no_other(store: Store, clock: Clock) -> None:
+    start(store, "x", "y")
+    held = fences(claims(store))
+    clock.forward(10)
+    assert store.beat(beat(), {"x": held["x"]}, TTL) == {"x": (held["x"], 0), "y": (held["y"], 0)}
+    assert expiry(store) == {"x": NOW + 40_000_000, "y": NOW + 30_000_000}
+
+
+def test_a_beat_with_another_fence_prolongs_nothing_and_tells_the_fence_that_is_right(store: Store, clock: Clock) -> None:
+    start(store, "x")
+    old = fences(claims(store))
+    store.release(old)
+    new = fences(claims(store))
+    clock.forward(10)
+    assert store.beat(beat(), old, TTL) == {"x": (new["x"], 0)}
+    assert expiry(store) == {"x": NOW + 30_000_000}
+
+
+def test_a_late_beat_of_a_rescued_worker_gets_nothing_back(store: Store, clock: Clock) -> None:
+    start(store, "x", "y")
+    store.beat(beat(), {}, TTL)
+    held = fences(claims(store))
+    clock.forward(DEAD + 1)
+    assert store.rescue(10, 3, DEAD) == ["x", "y"]
+    assert store.beat(beat(), held, TTL) == {}
+    assert ready_rows(store) == [("x", 0, 0), ("y", 0, 0)]
+    taken = fences(claims(store, "b", limit=1))
+    assert store.beat(beat(), held, TTL) == {}
+    assert store.beat(beat("b"), {}, TTL) == {"x": (taken["x"], 0)}
+
+
+def test_a_beat_never_makes_a_row_of_what_has_ended(store: Store) -> None:
+    start(store, "t", type=TASK)
+    (held,) = claims(store).values()
+    store.commit([], [TaskEnd("t", held.fence, 5, "1")])
+    assert store.beat(beat(), {"t": held.fence}, TTL) == {}
+    assert ready_rows(store) == []
+
+
+def test_a_late_beat_keeps_what_has_expired_and_nobody_has_taken(store: Store, clock: Clock) -> None:
+    start(store, "x")
+    held = fences(claims(store))
+    clock.forward(TTL + 5)
+    assert store.beat(beat(), held, TTL) == {"x": (held["x"], 0)}
+    assert store.rescue(10, 3, DEAD) == []
+
+
+def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> None:
+    start(store, "x", "y")
+    store.beat(beat("b", queues=()), {}, TTL)
+    store.beat(beat(), {}, TTL)
+    claims(store)
+    clock.forward(5)
+    store.beat(beat(running=3, draining=True, pid=2**40), {}, TTL)
+    clock.forward(1)
+    seen = SeenWorker("a", "host", 2**40, ("default", "mail"), 4, 3, True, "1.0", NOW, NOW + 5_000_000, 2, clock.us)
+    other = SeenWorker("b", "host", 7, (), 4, 2, False, "1.0", NOW, NOW, 0, clock.us)
+    assert store.workers() == [seen, other]
+    store.leave("a")
+    store.leave("nobody")
+    assert store.workers() == [other]
+
+
+# rescue
+
+
+def test_claims_of_a_silent_worker_are_taken_long_before_they_expire(store: Store, clock: Clock) -> None:
+    start(store, "x", "y")
+    for worker in ("a", "b"):
+        store.beat(beat(worker), {}, TTL)
+        claims(store, worker, limit=1)
+    clock.forward(DEAD)
+    assert store.rescue(10, 3, DEAD) == []
+    store.beat(beat("b"), {}, TTL)
+    clock.forward(0.000001)
+    assert store.rescue(10, 3) == []
+    assert store.rescue(10, 3, DEAD) == ["x"]
+    assert store.rescue(10, 3, DEAD) == []
+    assert list(claims(store, "c")) == ["x"]
+
+
+@pytest.mark.parametrize("gone", ["never beat", "left"])
+def test_a_worker_without_a_row_is_judged_by_its_claims_alone(store: Store, clock: Clock, gone: str) -> None:
+    start(store, "x")
+    if gone == "left":
+        store.beat(beat(), {}, TTL)
+        store.leave("a")
+    claims(store)
+    clock.forward(TTL)
+    assert store.rescue(10, 3, DEAD) == []
+    clock.forward(0.000001)
+    assert store.rescue(10, 3, DEAD) == ["x"]
+
+
+def test_an_expired_claim_is_taken_although_its_worker_lives(store: Store, clock: Clock) -> None:
+    start(store, "x")
+    claims(store)
+    clock.forward(TTL + 1)
+    store.beat(beat(), {}, TTL)
+    assert store.rescue(10, 3, DEAD) == ["x"]
+
+
+def test_of_two_rescuers_one_takes_each_claim(stores: Stores, store: Store, clock: Clock) -> None:
+    start(store, "x", "y", "z")
+    store.beat(beat(), {}, TTL)
+    claims(store)
+    clock.forward(DEAD + 1)
+    other = stores.store(clock)
+    assert sorted(store.rescue(2, 3, DEAD) + other.rescue(2, 3, DEAD)) == ["x", "y", "z"]
+    assert store.rescue(10, 3, DEAD) == []
+
+
+def test_recovering_rescues_and_ends_cancelled_tasks(store: Store, clock: Clock) -> None:
+    assert store.recover(10, 3, DEAD) == Recovered()
+    start(store, "t", "u", type=TASK)
+    store.beat(beat(), {}, TTL)
+    held = claims(store)
+    store.cancel(["t"])
+    clock.forward(DEAD + 1)
+    assert store.recover(10, 3) == Recovered()
+    assert store.recover(10, 3, DEAD).rescued == ("t", "u")
+    assert store.recover(10, 3, DEAD) == Recovered((), ("t",))
+    assert (store.get(["t"])["t"].status, store.get(["u"])["u"].status) == ("cancelled", "pending")
+    assert held.keys() == {"t", "u"}
+
+
+def test_workers_of_long_ago_are_forgotten_unless_they_have_claims(store: Store, clock: Clock) -> None:
+    start(store, "x")
+    for worker in ("a", "b", "c"):
+        store.beat(beat(worker), {}, TTL)
+    claims(store)
+    clock.forward(FORGOTTEN_S)
+    store.beat(beat("c"), {}, TTL)
+    store.extend(store.held_by("a"), TTL)
+    store.recover(10, 3)
+    assert [seen.worker for seen in store.workers()] == ["a", "b", "c"]
+    clock.forward(1)
+    store.recover(10, 3)
+    assert [seen.worker for seen in store.workers()] == ["a", "c"]
+    clock.forward(TTL)
+    assert store.recover(10, 3).rescued == ("x",)
+    store.recover(10, 3)
+    assert [seen.worker for seen in store.workers()] == ["c"]
+
+
+def test_no_more_workers_are_forgotten_at_once_than_the_limit(store: Store, clock: Clock) -> None:
+    for number in range(5):
+        store.beat(beat(f"w{number}"), {}, TTL)
+    clock.forward(FORGOTTEN_S + 1)
+    store.recover(2, 3)
+    assert len(store.workers()) == 3
+
+
+# paused queues
+
+
+def test_nothing_of_a_paused_queue_is_claimed_until_it_is_resumed(store: Store, clock: Clock) -> None:
+    start(store, "x", "y")
+    clock.forward(1)
+    start(store, "t", type=TASK)
+    start(store, "m", queue="mail")
+    assert store.pause_queue("default", True, "ops", "too hot")
+    assert list(claims(store)) == ["m"]
+    assert store.paused_queues() == {"default"}
+    assert store.pause_queue("default", False)
+    assert (list(claims(store)), store.paused_queues()) == (["x", "y", "t"], frozenset())
+
+
+def test_pausing_what_is_paused_changes_nothing(store: Store, clock: Clock) -> None:
+    assert not store.pause_queue("mail", False)
+    assert store.pause_queue("mail", True, "ops", "first")
+    clock.forward(5)
+    assert not store.pause_queue("mail", True, "other", "second")
+    assert store.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0)]
+    assert store.pause_queue("mail", False)
+    assert store.queues() == []
+
+
+def test_the_queue_of_resumes_cannot_be_paused(store: Store) -> None:
+    with pytest.raises(ValueError, match="queue `system` cannot be paused: it has the resumes of all workflows"):
+        store.pause_queue("system", True)
+    assert (store.paused_queues(), store.pause_queue("system", False)) == (frozenset(), False)
+
+
+def test_a_workflow_that_has_begun_goes_on_while_its_queue_is_paused(store: Store) -> None:
+    start(store, "w")
+    assert store.commit([turn(claims(store)["w"], "park")], [])[0][0].outcome == "parked"
+    store.pause_queue("default", True)
+    store.signal(NewSignal("s", "w", "go", "1"), 10)
+    assert list(claims(store)) == ["w"]
+
+
+@pytest.mark.parametrize("how", ["release", "yield", "rescue"])
+def test_a_workflow_whose_claim_is_given_back_is_held_by_a_pause_only_if_it_has_not_begun(store: Store, clock: Clock, how: str) -> None:
+    start(store, "begun", "fresh")
+    held = claims(store)
+    assert store.commit([turn(held["begun"], "own")], [])[0][0].outcome == "own"
+    store.pause_queue("default", True)
+    if how == "yield":
+        store.commit([turn(held["begun"], "yield", 1)], [])
+    if how != "rescue":
+        store.release(fences(held))
+    clock.forward(TTL + 1)
+    store.rescue(10, 3)
+    assert list(claims(store)) == ["begun"]
+    store.pause_queue("default", False)
+    assert list(claims(store)) == ["fresh"]
+
+
+def test_what_is_claimed_of_a_queue_that_is_paused_then_may_be_ended(store: Store) -> None:
+    start(store, "t", type=TASK)
+    (held,) = claims(store).values()
+    store.pause_queue("default", True)
+    assert store.commit([], [TaskEnd("t", held.fence, 5, "1")])[1] == {"t"}
+
+
+# queues
+
+
+def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, clock: Clock) -> None:
+    assert store.queues() == []
+    store.start([NewExecution(id, TASK, "work", "mail", delay_s=delay_s) for id, delay_s in (("a", 0), ("b", 0), ("c", 0), ("d", 60))])
+    store.claim("x", ["mail"], 1, 1.0)
+    store.beat(beat("x", queues=("mail", "mail", "idle")), {}, TTL)
+    clock.forward(2)
+    store.beat(beat("y", queues=("mail",)), {}, TTL)
+    store.beat(beat("z", queues=("mail", "other"), draining=True), {}, TTL)
+    store.pause_queue("off", True, "me", "why")
+    mail = Queue("mail", 2, NOW, 1, 1, 1, workers=2)
+    off = Queue("off", 0, None, 0, 0, 0, clock.us, "me", "why")
+    served = [Queue("idle", 0, None, 0, 0, workers=1), mail, off, Queue("system", 0, None, 0, 0, workers=2)]
+    assert store.queues() == served
+    assert store.health().queues == tuple(served)
+    clock.forward(29)
+    assert {queue.name: queue.workers for queue in store.queues()} == {"mail": 1, "off": 0, "system": 1}
+
+
+def test_health_tells_of_workers_that_have_claims_and_are_silent(store: Store, clock: Clock) -> None:
+    start(store, "x", "y", "z")
+    for worker in ("a", "b", "c"):
+        claims(store, worker, limit=1)
+    store.beat(beat("a"), {}, TTL)
+    store.beat(beat("idle"), {}, TTL)
+    clock.forward(31)
+    store.beat(beat("b"), {}, TTL)
+    assert store.health().silent == (Silent("a", 1, NOW), Silent("c", 1, None))
+
+
+# declarations
+
+CHARGE = Declaration("charge", "money", 3, 2.5, '{"first_s": 1}', True)
+MAIL = Declaration("mail", "default", 0, None, "null", False)
+
+
+def declared_at(store: Store) -> dict[str, int]:
+    return dict(rows(store, "SELECT name, declared_at FROM task_declarations"))
+
+
+def test_what_a_task_is_comes_back_as_it_was_declared(store: Store) -> None:
+    store.declare([])
+    assert store.declared() == []
+    store.declare([MAIL, CHARGE])
+    assert store.declared() == [CHARGE, MAIL]
+    assert [type(each.transactional) for each in store.declared()] == [bool, bool]
+
+
+@pytest.mark.parametrize(
+    "changes", [dict(queue="x"), dict(retries=4), dict(timeout_s=None), dict(timeout_s=9.0), dict(backoff="1"), dict(transactional=False)]
+)
+def test_the_last_to_declare_a_task_is_right(store: Store, clock: Clock, changes: dict[str, object]) -> None:
+    store.declare([CHARGE, MAIL])
+    clock.forward(1)
+    store.declare([CHARGE, CHARGE.replace(**changes), MAIL])
+    assert store.declared() == [CHARGE.replace(**changes), MAIL]
+    assert declared_at(store) == {"charge": clock.us, "mail": NOW}
+
+
+def test_declaring_the_same_writes_nothing(store: Store, clock: Clock) -> None:
+    store.declare([CHARGE, MAIL])
+    clock.forward(1)
+    before = rows(store, "SELECT * FROM task_declarations")
+    store.declare([CHARGE, MAIL])
+    assert rows(store, "SELECT * FROM task_declarations") == before
+
+
+# the same database once more
+
+
+def test_a_sibling_sees_the_same_database_and_outlives_the_other(store: Store, clock: Clock) -> None:
+    start(store, "w")
+    sibling = store.sibling()
+    assert list(claims(sibling)) == ["w"]
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 3) == ["w"]
+    sibling.close()
+    assert list(claims(store)) == ["w"]
+
+
+def test_a_database_in_memory_is_its_own_sibling() -> None:
+    store = SqliteStore(":memory:")
+    assert store.sibling() is store
+    store.close()
