@@ -14,10 +14,10 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim mutants model bench fmt format lint types clean
+.PHONY: help demo test check sim mutants pgbouncer model bench fmt format lint types clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## Run the demonstration
 	@$(BIN)/python examples/demo.py $(ARGS)
@@ -34,6 +34,9 @@ sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000 [DATABASE
 mutants: $(INSTALLED) ## Take each guard of the protocol away: its tests must fail
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
+pgbouncer: $(INSTALLED) ## Run the tests of PostgreSQL through PgBouncer
+	@RHYTHM_TEST_THROUGH=pgbouncer $(BIN)/python -m pytest -n auto tests/store tests/worker tests/app $(ARGS)
+
 model: $(INSTALLED) ## Prove the protocol's model with Spin
 	@$(BIN)/python -m tests.model
 
@@ -45,7 +48,7 @@ fmt: $(INSTALLED) ## Format the code and fix what the linter can fix
 	@$(BIN)/python -m ruff check --fix .
 
 clean: ## Remove .venv, caches and build products
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 format: $(INSTALLED)

@@ -6,13 +6,14 @@ import os
 import platform
 import sys
 
-from bench import engine, language, payloads, startup
+from bench import engine, jobs, language, payloads, startup
+from bench.places import cleanup
 
 BENCHMARKS = {
     work.__name__: work
     for work in (
         language.compiling, language.running, language.suspending, language.snapshots, payloads.payloads, startup.starting,
-        engine.registering, engine.single, engine.sequences, engine.fan_out, engine.reacting,
+        engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
     )
 }  # fmt: skip
 
@@ -22,11 +23,19 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
-    print(f"Python {platform.python_version()}, {os.cpu_count()} cores; best of several rounds, ratio to the yardstick beside it\n")
-    for name in names or BENCHMARKS:
-        print(name)
-        BENCHMARKS[name]()
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {_load()}; ratio to the yardstick beside it\n")
+    with cleanup:
+        for name in names or BENCHMARKS:
+            print(name)
+            BENCHMARKS[name]()
+    print(f"\n{_load()} at the end\n")
+    jobs.summary()
     return 0
+
+
+def _load() -> str:
+    """How much else goes on: figures of a busy machine are to be read as ratios."""
+    return f"load {os.getloadavg()[0]:.1f}"
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         list_executions,
         pause,
         publish,
+        queue_many,
         queue_task,
         result,
         resume,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         trace,
         workflows,
     )
+    from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.errors import (
         Conflict,
         DuplicateTask,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         StoreError,
         TaskCancelled,
         TaskFailed,
+        Unavailable,
         UnknownExecution,
         UnknownWorkflow,
     )
@@ -55,14 +58,17 @@ __version__ = "0.1.0.dev0"
 
 _ERRORS = (
     "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
-    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed UnknownExecution UnknownWorkflow"
+    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed Unavailable UnknownExecution UnknownWorkflow"
 )
-_OF_THE_DEFAULT = "start_workflow start_many queue_task get list_executions result trace workflows signal publish cancel pause resume retry"
+_OF_THE_DEFAULT = (
+    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry"
+)
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(("ExecutionView", "Handle", "Page", "Rhythm", "Start", "TraceStep", "WorkflowView"), "rhythm.app"),
+    **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
@@ -70,9 +76,11 @@ _HOMES = {
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
     "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
-    "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TraceStep",
-    "UnknownExecution", "UnknownWorkflow", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
-    "publish", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workflows",
+    "PooledWorker", "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed",
+    "TraceStep", "Unavailable",
+    "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
+    "publish", "queue_many", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace",
+    "workflows",
 ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@
     ├── NotInitialised     a developer: `rhythm.init(…)` comes first
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
     ├── StoreError         an operator: the database cannot be used; the message says what to do
+    │   └── Unavailable    the same, because it does not answer: it may come back
     └── DuplicateTask      a developer: two handlers of one name
 
 What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an exception here.
@@ -108,6 +109,10 @@ class InvalidSetting(RhythmError):
 
 class StoreError(RhythmError):
     """The database cannot be opened, does not answer, or is not what this version of Rhythm needs."""
+
+
+class Unavailable(StoreError):
+    """The database does not answer now; it may come back."""
 
 
 class DuplicateTask(RhythmError):

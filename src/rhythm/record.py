@@ -17,22 +17,26 @@ class Record:
     _fields: ClassVar[tuple[str, ...]] = ()
     _known: ClassVar[frozenset[str]] = frozenset()
     _required: ClassVar[frozenset[str]] = frozenset()
+    _least: ClassVar[int] = 0  # so many values without names give all that are required
 
     def __init_subclass__(cls) -> None:
         own = (name for name in cls.__annotations__ if name not in cls._fields)
         cls._fields = cls.__match_args__ = (*cls._fields, *own)  # type: ignore[attr-defined, misc]  # a dunder that only `match` reads
         cls._known = frozenset(cls._fields)
         cls._required = frozenset(name for name in cls._fields if not hasattr(cls, name))
+        cls._least = max((i + 1 for i, name in enumerate(cls._fields) if name in cls._required), default=0)
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields, names = self.__dict__, self._fields
-        fields.update(zip(names, values, strict=False))
-        if not named and len(values) == len(names):
-            return
-        fields.update(named)
-        given = len(values) + len(named)  # fewer fields than that: too many values, or one of them twice
-        if given != len(fields) or not named.keys() <= self._known or (given < len(names) and not fields.keys() >= self._required):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}")
+        fields, given = self.__dict__, len(values)
+        fields.update(zip(self._fields, values, strict=False))
+        if not named:
+            fits = self._least <= given <= len(self._fields)
+        else:  # fewer fields than were given: too many values, or one of them twice
+            fields.update(named)
+            all_known = len(fields) == given + len(named) and named.keys() <= self._known
+            fits = all_known and (given >= self._least or fields.keys() >= self._required)
+        if not fits:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(self._fields)}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is a value and cannot be changed; use replace()")
@@ -53,5 +57,7 @@ class Record:
         if not changes.keys() <= self._known:
             raise TypeError(f"{type(self).__name__} has {', '.join(self._fields)}")
         changed = object.__new__(type(self))
-        changed.__dict__.update(self.__dict__, **changes)
+        fields = changed.__dict__
+        fields.update(self.__dict__)
+        fields.update(changes)
         return changed

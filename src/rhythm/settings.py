@@ -31,11 +31,21 @@ class Settings(Record):
     owner_run: bool
     worker_poll_interval_s: float
     claim_ttl_s: float
+    heartbeat_interval_s: float
+    dead_after_s: float
+    batch_size: int
+    shutdown_grace_s: float
     crash_limit: int
     missing_task_grace_s: float
     retention_s: float | None
     resume_worker_interval_s: float
     sources: Mapping[str, str] = {}
+
+    def having(self, given: Mapping[str, Any]) -> Settings:
+        """The same, with these settings as arguments."""
+        found = {name: _read(name, value, "argument") for name, value in given.items() if value is not None}
+        values = {SETTINGS[name].field: value for name, value in found.items()}
+        return self.replace(**values, sources={**self.sources, **dict.fromkeys(found, "argument")})
 
     def shown(self) -> list[tuple[str, str, str]]:
         """Name, value and source of each setting, for people; a password in the URL is hidden."""
@@ -51,6 +61,10 @@ class Given(TypedDict, total=False):
     owner_run: bool | None
     worker_poll_interval: float | str | None
     claim_ttl: float | str | None
+    heartbeat_interval: float | str | None
+    dead_after: float | str | None
+    batch_size: int | None
+    shutdown_grace: float | str | None
     crash_limit: int | None
     missing_task_grace: float | str | None
     retention: float | str | None
@@ -195,6 +209,10 @@ def _length_s(value: Any) -> float:
     return seconds
 
 
+def _grace_s(value: Any) -> float:
+    return 0.0 if str(value) in ("0", "0s", "0.0") else _length_s(value)
+
+
 def _retention_s(value: Any) -> float | None:
     return None if value == "forever" else _length_s(value)
 
@@ -240,7 +258,11 @@ SETTINGS: dict[str, Setting] = {
     "concurrency": Setting("concurrency", 100, _count, "tasks that a worker runs at once"),
     "owner_run": Setting("owner_run", True, _flag, "a worker runs the tasks of its own workflows without the queue"),
     "worker_poll_interval": Setting("worker_poll_interval_s", 1.0, _length_s, "how often an idle worker looks for work", _show_length),
-    "claim_ttl": Setting("claim_ttl_s", 30.0, _length_s, "how long a silent worker keeps its work", _show_length),
+    "heartbeat_interval": Setting("heartbeat_interval_s", 5.0, _length_s, "how often a worker says that it lives", _show_length),
+    "dead_after": Setting("dead_after_s", 30.0, _length_s, "how long a worker may be silent before others take its work", _show_length),
+    "claim_ttl": Setting("claim_ttl_s", 300.0, _length_s, "how long a claim lasts that nobody prolongs", _show_length),
+    "batch_size": Setting("batch_size", 100, _count, "executions that a worker claims at once"),
+    "shutdown_grace": Setting("shutdown_grace_s", 30.0, _grace_s, "how long a worker that is stopped lets its tasks run", _show_length),
     "crash_limit": Setting("crash_limit", 3, _count, "how many workers the same step may kill before it fails"),
     "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
     "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),

@@ -22,7 +22,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'rhythm.db'}"
     schemas = request.getfixturevalue("schemas")
     schemas.empty_store().close()
-    return f"{schemas.url}{'&' if '?' in schemas.url else '?'}schema={schemas.name}"
+    return schemas.store_url
 
 
 @pytest.fixture

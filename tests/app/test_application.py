@@ -206,7 +206,24 @@ def test_ten_thousand_starts_are_a_handful_of_statements(make_app: MakeApp, monk
         ask = app.store.db.query
         monkeypatch.setattr(app.store.db, "query", lambda *args: counted.append(1) or ask(*args))
     assert len(app.start_many("hold", range(10_000))) == 10_000
-    assert len(counted) < 10
+    assert len(app.queue_many("plus", range(10_000))) == 10_000
+    assert len(counted) < 15
+
+
+def test_many_tasks_are_queued_in_one_transaction_all_or_none(make_app: MakeApp) -> None:
+    app = make_app(plus)
+    handles = app.queue_many(
+        "plus", [{"a": 1, "b": 1}, Start({"a": 2, "b": 1}, id="two", queue="other"), {"a": 3, "b": 1}], retries=4, timeout="1m"
+    )
+    assert [handle.get().max_attempts for handle in handles] == [5, 5, 5]
+    assert [handle.get().queue for handle in handles] == ["default", "other", "default"]
+    with app.worker(queues=["default", "other"]):
+        assert [handle.result(WAIT) for handle in handles] == [2, 3, 4]
+    with pytest.raises(rhythm.InvalidPayload):
+        app.queue_many("plus", [{"a": 1, "b": 1}, {"a": object()}])
+    with pytest.raises(rhythm.Conflict, match="the id 'two' belongs to"):
+        app.queue_many("plus", [{"a": 1, "b": 1}, Start({"a": 2, "b": 1}, id="two")], on_conflict="fail")
+    assert len(app.list()) == 3
 
 
 def test_delay_queue_priority_and_attributes_are_kept(make_app: MakeApp) -> None:
@@ -321,7 +338,7 @@ def test_whatever_gives_work_wakes_the_workers_of_this_process(make_app: MakeApp
     )
     for number, act in enumerate(acts):
         woken: list[int] = []
-        app._workers = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
+        app.workers = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
         act()
         assert woken == [1], number
 

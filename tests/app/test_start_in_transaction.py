@@ -27,7 +27,7 @@ def app(make_app: MakeApp) -> Rhythm:
 
 
 @pytest.fixture
-def connection(app: Rhythm) -> Iterator[Any]:
+def connection(app: Rhythm, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A connection with a table of the user's, rows as dictionaries, and a path of its own."""
     opened: Any
     if isinstance(app.store, SqliteStore):
@@ -35,7 +35,7 @@ def connection(app: Rhythm) -> Iterator[Any]:
         opened.row_factory = lambda cursor, row: {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
     else:
         assert isinstance(app.store, PostgresStore)
-        opened = psycopg.connect(app.store.db.url, row_factory=dict_row)
+        opened = psycopg.connect(request.getfixturevalue("schemas").url, row_factory=dict_row)
         opened.execute("CREATE TEMPORARY TABLE orders (id text)")
         opened.execute("SET search_path = pg_temp")
     if isinstance(opened, sqlite3.Connection):

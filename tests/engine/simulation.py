@@ -246,7 +246,8 @@ class Simulation:
         self.bodies: Counter[str] = Counter()
         self.tries: Counter[str] = Counter()
         self.settings = WorkerSettings(
-            claim_ttl_s=TTL_S, margin_s=1.0, crash_limit=self.crash_limit, missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
+            claim_ttl_s=TTL_S, dead_after_s=self.more.choice((12.0, TTL_S, 1e9)), margin_s=1.0, crash_limit=self.crash_limit,
+            missing_task_grace_s=1e9, owner_run=self.chance.random() < 0.7,
             concurrency=self.chance.choice((1, 2, 100)), batch=self.chance.choice((1, 3, 100)),
         )  # fmt: skip
         self.tasks = {task.name: task for task in self._tasks()}
@@ -277,8 +278,9 @@ class Simulation:
 
     def _service(self) -> Services:
         settings = ServiceSettings(
-            crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2
-        )
+            crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2,
+            dead_after_s=self.settings.dead_after_s,
+        )  # fmt: skip
         store, holder = Interleaved(self, None), f"services {self.chance.random()}"
         return Services(store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder)  # type: ignore[arg-type]
 

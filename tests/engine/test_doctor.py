@@ -126,7 +126,7 @@ def signal(id: str, to: str, n: int, name: str) -> str:
 
 
 def heartbeat(worker: str, at: int) -> str:
-    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '[]', 1, 1, (1 = 0), '', 1, {at})"
+    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '', '[]', 1, 1, (1 = 0), '', 1, {at})"
 
 
 def executions(id: str, changes: str) -> str:
@@ -150,6 +150,7 @@ def ended(id: str, status: int, column: str) -> tuple[str, ...]:
 
 FAR = 10**15
 PAST = EPOCH_US - 10**10
+LONG_PAST = PAST - 30_000_000
 OWNED = '[1, "value", null, {}]'
 
 # rule, the execution that is named, how it is damaged, and which other rules may see it too

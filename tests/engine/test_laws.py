@@ -585,6 +585,30 @@ def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: Make
     assert most == 3
 
 
+def test_workflow_keeps_its_slot_between_two_tasks_of_its_own(make_world: MakeWorld) -> None:
+    world = make_world('for (n in range(4)) { await task("value", { x: n }) }', concurrency=2)
+    for n in range(6):
+        world.start(id=f"run{n}")
+    queued = 0
+    while world.inner.get(["run5"])["run5"].finished_at is None:
+        world.round()
+        queued += rows(world.inner, "SELECT count(*) FROM ready WHERE kind = 1")[0][0]
+    assert (queued, world.ran["value(3)"]) == (0, 6)
+
+
+def test_workflows_that_never_end_do_not_keep_the_slots_from_others(make_world: MakeWorld) -> None:
+    flow = """
+    workflow endless { while (true) { await task("value", { x: "busy", took: 0.5 }) } }
+    workflow main { return await task("value", { x: "short" }) }
+    """
+    world = make_world(flow, concurrency=2)
+    for n in range(3):
+        world.start("endless", id=f"endless{n}")
+    world.start()
+    rounds(world, 3 * world.settings.share_s)
+    assert (world.inner.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
+
+
 def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: MakeWorld) -> None:
     world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
     world.start()

@@ -406,6 +406,21 @@ def test_a_finished_child_workflow_wakes_its_parent(store: Store) -> None:
     assert store.get(["w.1"])["w.1"].result == "3"
 
 
+def test_a_step_hears_of_the_child_that_ends_in_the_same_commit(store: Store) -> None:
+    parent = begun(store)
+    assert outcome(store, turn(parent, end="own", starts=(workflow("w.1", parent_id="w", child_no=1),))) == "own"
+    child = claims(store)["w.1"]
+    finished, went_on = store.commit([turn(child, end="finish", status=COMPLETED), turn(parent, 1, "own")], [])[0]
+    assert (finished.outcome, went_on.outcome, went_on.wakes) == ("finished", "own", parent.wakes + 1)
+
+
+def test_a_step_beside_other_turns_is_lost_alone(store: Store) -> None:
+    first, second = begun(store, "w"), begun(store, "v")
+    answers = store.commit([turn(first, end="finish", status=COMPLETED), turn(second, 7, "own")], [])[0]
+    assert {answer.id: answer.outcome for answer in answers} == {"w": "finished", "v": "lost"}
+    assert (status(store, "w"), store.history("v")) == ("completed", [])
+
+
 def test_a_child_workflow_that_a_turn_asks_to_end_is_woken(store: Store) -> None:
     parent = begun(store)
     children = tuple(workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w") for n in (1, 2))

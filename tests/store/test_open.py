@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from rhythm.errors import StoreError
 from rhythm.store.open import open_store
-from rhythm.store.postgres import connection
+from rhythm.store.postgres import connecting
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite import store as sqlite_store
 from rhythm.store.sqlite.store import SqliteStore
@@ -109,7 +109,7 @@ def test_wrong_password_is_a_refusal_too(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*args: object, **kwargs: object) -> None:
         raise psycopg.OperationalError('connection failed: FATAL:  password authentication failed for user "ada"')
 
-    monkeypatch.setattr(connection.psycopg, "connect", refuse)
+    monkeypatch.setattr(connecting.Session, "connect", refuse)
     with pytest.raises(StoreError, match=r'refused the connection: .* failed for user "ada"; check the user and the password in the URL$'):
         PostgresStore("postgresql://ada@host/app", "rhythm").schema_version()
 

@@ -44,6 +44,11 @@ def store(schemas: Schemas) -> PostgresStore:
 
 
 @pytest.fixture
+def direct(schemas: Schemas) -> PostgresStore:
+    return schemas.direct_store()
+
+
+@pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(8) as threads:
         yield threads
@@ -466,7 +471,7 @@ def _crosswise(store: PostgresStore, stores: list[PostgresStore], pool: ThreadPo
 
 def test_one_of_many_that_start_together_migrates(schemas: Schemas, pool: ThreadPoolExecutor) -> None:
     name = f"{schemas.name}_new"
-    many = [PostgresStore(schemas.url, name) for _ in range(6)]
+    many = [PostgresStore(schemas.through, name, access=schemas.access) for _ in range(6)]
     try:
         assert [store.schema_version() for store in many] == [0] * 6
         ran = list(pool.map(PostgresStore.migrate, many))
@@ -478,13 +483,13 @@ def test_one_of_many_that_start_together_migrates(schemas: Schemas, pool: Thread
             each.close()
 
 
-def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Schemas, store: PostgresStore) -> None:
-    start(store, "w")
-    pid = store.db.alone(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
+def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Schemas, direct: PostgresStore) -> None:
+    start(direct, "w")
+    pid = direct.db.alone(lambda: direct.db.query(b"SELECT pg_backend_pid()").fetchall())[0][0]
     schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     with pytest.raises(StoreError):
-        store.get(["w"])
-    assert store.get(["w"])["w"].status == "pending"
+        direct.get(["w"])
+    assert direct.get(["w"])["w"].status == "pending"
 
 
 @pytest.mark.parametrize(
@@ -496,16 +501,16 @@ def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Sch
     ],
 )
 def test_a_session_that_cannot_do_its_work_is_a_store_error_once_and_opened_again(
-    store: PostgresStore, session: psycopg.Connection, setting: str, value: str, problem: str
+    direct: PostgresStore, session: psycopg.Connection, setting: str, value: str, problem: str
 ) -> None:
     """Such as after a failover, when the connection leads to the server that may only be read from then on."""
-    start(store, "w")
+    start(direct, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    store.db.alone(lambda: store.db.set(setting, value))
+    direct.db.alone(lambda: direct.db.set(setting, value))
     with pytest.raises(StoreError, match=problem):
-        store.cancel(["w"])
+        direct.cancel(["w"])
     session.rollback()
-    assert store.cancel(["w"]) == {"w": True}
+    assert direct.cancel(["w"]) == {"w": True}
 
 
 def test_calls_that_wait_for_a_lock_keep_nobody_else_waiting(
@@ -525,16 +530,16 @@ def test_calls_that_wait_for_a_lock_keep_nobody_else_waiting(
 
 
 def test_of_several_sessions_that_break_together_one_is_a_store_error(
-    schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor
+    schemas: Schemas, direct: PostgresStore, pool: ThreadPoolExecutor
 ) -> None:
     together = threading.Barrier(2)
-    list(pool.map(lambda _: store.db.alone(lambda: together.wait(10)), range(2)))
-    assert len(store.db._idle) == 2
-    for idle in store.db._idle:
+    list(pool.map(lambda _: direct.db.alone(lambda: together.wait(10)), range(2)))
+    assert len(direct.db._idle) == 2
+    for idle in direct.db._idle:
         schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [idle.info.backend_pid])
     with pytest.raises(StoreError):
-        store.get(["w"])
-    assert list(pool.map(lambda _: store.db.alone(lambda: together.wait(10) >= 0), range(2))) == [True, True]
+        direct.get(["w"])
+    assert list(pool.map(lambda _: direct.db.alone(lambda: together.wait(10) >= 0), range(2))) == [True, True]
 
 
 def test_a_server_that_is_not_there_is_a_store_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +20,13 @@ BEAT = Beat("a", "host", 1, ("default", "mail"), 8, 0, False, "1")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """As long as the number of times that an answer of the server was waited for."""
+    """As long as the number of times that this thread has waited for an answer of the server."""
     waits: list[None] = []
-    wait = psycopg.Connection.wait
+    wait, here = psycopg.Connection.wait, threading.get_ident()
 
     def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        waits.append(None)
+        if threading.get_ident() == here:
+            waits.append(None)
         return wait(self, *args, **kwargs)
 
     monkeypatch.setattr(psycopg.Connection, "wait", counted)
@@ -33,7 +35,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 @pytest.fixture
 def store(schemas: Schemas) -> PostgresStore:
-    return schemas.empty_store()
+    store = schemas.direct_store()
+    store.schema_version()  # connects
+    return store
 
 
 def turn(claim: Claim, seq: int, end: str, **changes: Any) -> TurnCommit:
@@ -84,12 +88,15 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
     assert {answer.outcome for answer in measure("park", lambda: store.park(list(held.values())))} == {"parked"}
     store.cancel(ids)
     held = claimed(store)
+    store.start([NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)])
+    stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
-    assert {answer.outcome for answer in measure("turns that finish", lambda: store.commit(finishing, []))[0]} == {"finished"}
+    answers = measure("turns that finish, and steps", lambda: store.commit([*finishing, *stepping], []))[0]
+    assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
     assert found == {
         "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "beat": 2, "declare": 1,
         "load tasks": 1, "park": 1,
-        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish": 11 + AROUND,
+        "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish, and steps": 12 + AROUND,
     }  # fmt: skip
 
 
@@ -101,7 +108,7 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
     idle: list[Callable[[], Any]] = [
         lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.recover(100, 3, 30.0), lambda: store.beat(BEAT, {}, 30.0),
         lambda: store.paused_queues(), lambda: store.declared(), lambda: store.workers(),
-        lambda: Rescuer(store, ServiceSettings()).run_once(0.0),
+        lambda: Rescuer(store, ServiceSettings(), lambda: True).run_once(0.0),
     ]  # fmt: skip
     for work in idle:
         del asked[:]

@@ -1,4 +1,7 @@
-"""A PostgreSQL server for tests, one for each test process: a given one, the system's, or the one in a wheel."""
+"""A PostgreSQL server for tests, one for each test process: a given one, the system's, or the one in a wheel.
+
+With RHYTHM_TEST_THROUGH=pgbouncer (or pooler, our own) every store reaches it through a pooler in transaction mode.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,20 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
+from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
+from tests.support import debian
+from tests.support.pooler import pooler
 
+THROUGH = "RHYTHM_TEST_THROUGH"
 GIVEN = "RHYTHM_TEST_DATABASE_URL"
 FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"  # a machine that fails while the tests run may lose them
 SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
@@ -109,9 +118,17 @@ def _unprivileged() -> Callable[[], None]:
 class Schemas:
     """Stores for tests: one schema in this process that is emptied again and again, since making one takes long."""
 
-    def __init__(self, url: str, prefix: str = "test") -> None:
+    def __init__(self, url: str, prefix: str = "test", through: str = "") -> None:
+        """`through`: the URL of a pooler, for the stores; `url` is that of the server itself."""
         self.url, self.name, self.opened = url, f"{prefix}_{os.getpid()}", list[PostgresStore]()
+        self.through, self.access = through or url, Access(pooled=True, listen_url=url) if through else Access()
         self.admin = psycopg.connect(url, autocommit=True)
+
+    @property
+    def store_url(self) -> str:
+        """For applications."""
+        with_query = self.through if "?" in self.through else f"{self.through}?"
+        return f"{with_query}&{'pooled=true&' if self.access.pooled else ''}schema={self.name}".replace("?&", "?")
 
     def empty_store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
         while self.opened:
@@ -125,9 +142,15 @@ class Schemas:
 
     def store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
         """One more connection to the same tables."""
-        store = PostgresStore(self.url, self.name, clock)
+        store = PostgresStore(self.through, self.name, clock, self.access)
         self.opened.append(store)
         return store
+
+    def direct_store(self) -> PostgresStore:
+        """Empty, and with sessions of its own whatever the others have."""
+        self.empty_store()
+        self.opened.append(PostgresStore(self.url, self.name))
+        return self.opened[-1]
 
     def close(self) -> None:
         for store in self.opened:
@@ -138,6 +161,56 @@ class Schemas:
 
 @pytest.fixture(scope="session")
 def schemas(database_url: str) -> Iterator[Schemas]:
-    made = Schemas(database_url)
-    yield made
-    made.close()
+    with through(database_url) as pooled:
+        made = Schemas(database_url, through=pooled)
+        yield made
+        made.close()
+
+
+@contextlib.contextmanager
+def through(url: str, kind: str | None = None) -> Iterator[str]:
+    """The URL of the pooler that is asked for; none if none is."""
+    kind = os.environ.get(THROUGH, "") if kind is None else kind
+    if not kind:
+        yield ""
+        return
+    folder = Path(tempfile.mkdtemp(prefix="rhythm-pool-", dir="/tmp"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        yield stack.enter_context({"pgbouncer": _pgbouncer, "pooler": pooler}[kind](folder, url))
+
+
+@contextlib.contextmanager
+def _pgbouncer(folder: Path, server: str) -> Iterator[str]:
+    """The real one. Like PostgreSQL it refuses to run as root."""
+    program = debian.unpacked("pgbouncer", "pgbouncer")
+    if program is None:
+        pytest.fail("no PgBouncer for the tests: install the package pgbouncer")
+    drop = _unprivileged() if os.geteuid() == 0 else None
+    if drop:
+        shutil.chown(folder, "nobody")
+    (folder / "users.txt").write_text('"rhythm" ""\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\npostgres = {make_conninfo(server)}\n[pgbouncer]\nlisten_addr =\nlisten_port = 5432\n"
+        f"unix_socket_dir = {folder}\nauth_type = any\nauth_file = {folder}/users.txt\npool_mode = transaction\n"
+        "server_round_robin = 1\ndefault_pool_size = 30\nmin_pool_size = 3\nmax_client_conn = 200\n"
+    )
+    env = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, (debian.libraries(), os.environ.get("LD_LIBRARY_PATH"))))}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([str(program), str(folder / "pgbouncer.ini")], preexec_fn=drop, env=env, **quiet) as process:
+        url = f"postgresql://rhythm@/postgres?host={folder}"
+        try:
+            _until_it_answers(url, process)
+            yield url
+        finally:
+            process.terminate()
+
+
+def _until_it_answers(url: str, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        try:
+            psycopg.connect(url).close()
+            return
+        except psycopg.OperationalError:
+            time.sleep(0.02)
+    raise RuntimeError("PgBouncer has not started")

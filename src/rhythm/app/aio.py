@@ -77,6 +77,16 @@ class AsyncRhythm(Protocol):
         timeout: float | str | None = None,
         connection: Any = None,
     ) -> AsyncHandle: ...
+    async def queue_many(
+        self,
+        name: str,
+        requests: Iterable[Any],
+        *,
+        on_conflict: OnConflict = "return",
+        retries: int | None = None,
+        timeout: float | str | None = None,
+        connection: Any = None,
+    ) -> AsyncHandles: ...
     async def get(self, id: Id) -> ExecutionView: ...
     async def list(self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None) -> Page: ...
     async def result(self, id: Id, timeout: float | str | None = None) -> Any: ...

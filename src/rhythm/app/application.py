@@ -35,10 +35,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from rhythm.app.aio import AsyncRhythm
-    from rhythm.app.background import BackgroundWorker
     from rhythm.app.handle import Id
+    from rhythm.app.pooled import Pooled, PooledWorker
     from rhythm.settings import Given
-    from rhythm.worker.worker import WorkerSettings
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
@@ -75,9 +74,9 @@ class Rhythm:
         self.tasks = _tasks(tasks)
         self.changes = Changes()
         self._programs: dict[tuple[str, str], Program] = {}
-        self._workers: list[BackgroundWorker] = []
+        self.workers: list[PooledWorker] = []  # those of this process that run
         self._sizes = Sizes()
-        self._opened = store is None
+        self.opened = store is None  # else the store is the caller's
         self.store: Store = open_store(self.settings.database_url) if store is None else store
         try:
             self._prepare()
@@ -96,9 +95,9 @@ class Rhythm:
 
     def close(self) -> None:
         """Stops the workers that this application started, and closes its connection."""
-        for worker in list(self._workers):
+        for worker in list(self.workers):
             worker.stop()
-        if self._opened:
+        if self.opened:
             self.store.close()
 
     def __enter__(self) -> Self:
@@ -210,15 +209,30 @@ class Rhythm:
         connection: Any = None,
     ) -> Handle:
         """Queues a task on its own, without a workflow; the handle's result is the task's. Any worker of its queue runs it."""
-        task = self.tasks.get(name)
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
+        return self.queue_many(name, [request], on_conflict=on_conflict, retries=retries, timeout=timeout, connection=connection)[0]
+
+    def queue_many(
+        self,
+        name: str,
+        requests: Iterable[Any],
+        *,
+        on_conflict: OnConflict = "return",
+        retries: int | None = None,
+        timeout: float | str | None = None,
+        connection: Any = None,
+    ) -> Handles:
+        """Queues a task many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        task = self.tasks.get(name)
         options: dict[str, Any] = {} if retries is None else {"retries": _at_least(retries, 0, "retries")}
         if timeout is not None:
             options["timeout_s"] = duration_s(timeout)
-        row = self._row(TASK, _name(name, "a task's name"), request, queue or (task and task.queue) or "default")
-        attempts = 1 + (retries if retries is not None else task.retries if task else 0)
-        row = row.replace(max_attempts=attempts, options=dump(options, "options"))
-        return self._start([row], on_conflict, self._store_of(connection))[0]
+        attempts, given = 1 + (retries if retries is not None else task.retries if task else 0), dump(options, "options")
+        name, queue = _name(name, "a task's name"), (task and task.queue) or "default"
+        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
+        rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
+        rows = [row.replace(max_attempts=attempts, options=given) for row in rows]
+        return self._start(rows, on_conflict, self._store_of(connection))
 
     def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
         key = request.idempotency_key
@@ -375,44 +389,26 @@ class Rhythm:
 
     def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any:
         """Starts a workflow and drives it to its end in this thread, tasks included: its result."""
+        from rhythm.app.pooled import worker_settings
         from rhythm.worker.runner import CheckpointingRunner
 
         handle = self.start_workflow(name, inputs, id=id)
-        runner = CheckpointingRunner(self.store, self.tasks, self._worker_settings())
+        runner = CheckpointingRunner(self.store, self.tasks, worker_settings(self.settings))
         try:
             return runner.resume(handle.id)
         finally:
             runner.close()
             self.changes.tell()
 
-    def worker(self, *, queues: Iterable[str] | None = None, concurrency: int | None = None) -> BackgroundWorker:
-        """A worker in a thread of this process: `with app.worker(): …`, or `start` and `stop` it."""
-        from rhythm.app.background import BackgroundWorker
-        from rhythm.worker.services import ServiceSettings
+    def worker(self, worker_id: str | None = None, **settings: Unpack[Pooled]) -> PooledWorker:
+        """A worker in threads of this process: `with app.worker(): …`, or `start` and `stop` it. See `PooledWorker`."""
+        from rhythm.app.pooled import PooledWorker
 
-        settings = self._worker_settings()
-        settings = settings.replace(queues=tuple(queues) if queues else settings.queues, concurrency=concurrency or settings.concurrency)
-        services = ServiceSettings(
-            crash_limit=settings.crash_limit, sweep_every_s=self.settings.resume_worker_interval_s, retention_s=self.settings.retention_s
-        )
-        own = self._opened and ":memory:" not in self.settings.database_url  # a connection of its own, where that is possible
-        store = open_store(self.settings.database_url) if own else self.store
-        poll_s = self.settings.worker_poll_interval_s
-        return BackgroundWorker(store, own, self.program, self.tasks, settings, services, poll_s, self.changes.tell, self._workers)
-
-    def _worker_settings(self) -> WorkerSettings:
-        from rhythm.worker.worker import WorkerSettings
-
-        s = self.settings
-        margin_s = min(WorkerSettings.margin_s, s.claim_ttl_s / 5)
-        return WorkerSettings(
-            queues=s.queues, concurrency=s.concurrency, claim_ttl_s=s.claim_ttl_s, margin_s=margin_s, owner_run=s.owner_run,
-            crash_limit=s.crash_limit, missing_task_grace_s=s.missing_task_grace_s,
-        )  # fmt: skip
+        return PooledWorker(worker_id, self, **settings)
 
     def _wake(self) -> None:
         """The workers of this process look at once; those of others when they look next."""
-        for worker in list(self._workers):
+        for worker in list(self.workers):
             worker.wake()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rhythm.settings import Given
 
     _aio = Rhythm().aio  # for type checkers alone: these names are made when they are asked for, below
-    start_workflow, start_many, queue_task = _aio.start_workflow, _aio.start_many, _aio.queue_task
+    start_workflow, start_many, queue_task, queue_many = _aio.start_workflow, _aio.start_many, _aio.queue_task, _aio.queue_many
     get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows
     signal, publish = _aio.signal, _aio.publish
     cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
@@ -42,6 +42,11 @@ def init(
     if before is not None:
         before.close()
     return made
+
+
+def made() -> Rhythm | None:
+    """The default application, if `init` has made one."""
+    return _app
 
 
 def __getattr__(name: str) -> Any:

@@ -7,19 +7,20 @@ import importlib.util
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
 
 from rhythm.cli.options import UsageError
 
 
-def load_app(name: str) -> None:
-    """Imports the file or module."""
+def load_app(name: str) -> ModuleType:
+    """The file or module, imported."""
     path = Path(name)
     if path.suffix == ".py" or path.exists():
-        _load_file(path)
-        return
+        return _load_file(path)
     sys.path.insert(0, "")
     try:
-        importlib.import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as problem:
         if problem.name and name.startswith(problem.name):
             raise UsageError(f"there is no file or module {name}") from None
@@ -28,7 +29,7 @@ def load_app(name: str) -> None:
         _refuse(name, problem)
 
 
-def _load_file(path: Path) -> None:
+def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     sys.path.insert(0, str(path.parent.resolve()))
@@ -41,9 +42,10 @@ def _load_file(path: Path) -> None:
         spec.loader.exec_module(module)
     except Exception as problem:
         _refuse(str(path), problem)
+    return module
 
 
-def _refuse(name: str, problem: Exception) -> None:
+def _refuse(name: str, problem: Exception) -> NoReturn:
     """The user's own traceback, without our frames."""
     frames = [f for f in traceback.extract_tb(problem.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
     shown = "".join(traceback.format_list(frames))

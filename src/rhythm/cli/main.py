@@ -31,6 +31,7 @@ COMMANDS = {
     "retry": "go on where an execution failed",
     "pause": "hold an execution where it is",
     "resume": "let a paused execution go on",
+    "worker": "run tasks and workflows of a database, until it is stopped",
     "workflows": "list the workflows that are registered",
     "migrate": "bring a database to the schema that this version needs",
     "doctor": "check that a database keeps all the rules, and say what to do",
@@ -64,25 +65,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         return _run(args[0], args[1:])
-    except UsageError as problem:
+    except BaseException as problem:
+        return told(problem)
+
+
+def told(problem: BaseException) -> int:
+    """Says on one line what a command met; its exit code. What is no mistake of the user's, and none we know, goes on."""
+    if isinstance(problem, UsageError):
         print(f"rhythm: {problem}", file=sys.stderr)
         return 2
-    except BrokenPipeError:
+    if isinstance(problem, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; so may we, without a word
         return 1
-    except KeyboardInterrupt:
+    if isinstance(problem, KeyboardInterrupt):
         print("rhythm: stopped", file=sys.stderr)
         return 130
-    except Exception as problem:
-        from rhythm.errors import FlowError, InvalidSetting, RhythmError
+    from rhythm.errors import FlowError, InvalidSetting, RhythmError
 
-        if not isinstance(problem, RhythmError):
-            raise
-        if isinstance(problem, FlowError) and problem.diagnostics:
-            print(f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered", file=sys.stderr)
-        else:
-            print(f"rhythm: {' '.join(str(problem).split())}", file=sys.stderr)
-        return 2 if isinstance(problem, FlowError | InvalidSetting) else 1
+    if not isinstance(problem, RhythmError):
+        raise problem
+    if isinstance(problem, FlowError) and problem.diagnostics:
+        print(f"{problem}\n\nrhythm: the workflow does not compile; nothing was registered", file=sys.stderr)
+    else:
+        print(f"rhythm: {' '.join(str(problem).split())}", file=sys.stderr)
+    return 2 if isinstance(problem, FlowError | InvalidSetting) else 1
 
 
 def _run(name: str, args: list[str]) -> int:

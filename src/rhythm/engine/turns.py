@@ -173,21 +173,21 @@ class Planner:
             rows.add(command)
         base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None)
         if isinstance(turn, Completed):
-            return Step(
-                rows.on(base, done).replace(end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before
-            )
+            return Step(rows.on(base, done, end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before)
         if isinstance(turn, Failed):
             late = turn.cancelled and loaded.timed_out and not loaded.cancel_requested
             status, cause = (CANCELLED, "cancelled") if turn.cancelled and not late else (FAILED, "failed")
             error = {**(_timeout(loaded) if late else turn.error), "at": list(program.position(turn.at))}
-            return Step(rows.on(base, done).replace(end="finish", status=status, value=dump_trusted(error), cause=cause), before)
+            return Step(rows.on(base, done, end="finish", status=status, value=dump_trusted(error), cause=cause), before)
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
         again = again or any(first <= n <= last for n in _awaited(turn.snapshot) for first, last in rows.cancels)
         again = again or (not mail_read and any(op == "signal" for _, op in operations(turn.snapshot.awaiting)))
         data = encode_snapshot(turn.snapshot)
-        commit = rows.on(base, done).replace(
+        commit = rows.on(
+            base,
+            done,
             end="own" if own or again else "park",
             snapshot=pack(data),
             statement=turn.snapshot.statement_index,
@@ -322,9 +322,10 @@ class _Rows:
     def _runs_here(self, n: int) -> bool:
         return n in self.tasks and self.planner.runs_here(self.loaded, self.tasks[n])
 
-    def on(self, commit: TurnCommit, done: tuple[Done, ...]) -> TurnCommit:
+    def on(self, commit: TurnCommit, done: tuple[Done, ...], **changes: Any) -> TurnCommit:
         queued = (self.planner.task_row(self.loaded, command) for command in self.tasks.values())
         return commit.replace(
+            **changes,
             done=(*done, *self.refused),
             starts=(*queued, *self.starts),
             timers=tuple(self.timers),

@@ -137,6 +137,7 @@ class Beat(Record):
     running: int
     draining: bool
     version: str
+    machine: str = ""  # within which the process id means something; empty: not known
 
 
 class SeenWorker(Record):
@@ -154,6 +155,7 @@ class SeenWorker(Record):
     beat_at: int
     claims: int
     now: int
+    machine: str = ""
 
 
 class Declaration(Record):
@@ -564,6 +566,16 @@ class Health(Record):
     silent: tuple[Silent, ...] = ()
 
 
+class Listening:
+    """What hears of new work, until it is closed. `problem`: why it hears nothing, in words; then work is found by looking for it."""
+
+    def __init__(self, problem: str = "") -> None:
+        self.problem = problem
+
+    def close(self) -> None:
+        """Nothing more is heard; somebody who is being told may still be told."""
+
+
 class Store(ABC):
     """A database that holds executions."""
 
@@ -593,6 +605,14 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+    @abstractmethod
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        """Calls `heard` from another thread, soon after something in these queues can be claimed; without any, it may be in all.
+
+        It is a hint: some are not heard, and some are about what others have taken already. Whenever hearing begins, also after a
+        while without a connection, it is called for all queues.
+        """
 
     # definitions
 
@@ -659,8 +679,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def leave(self, worker: str) -> None:
-        """Nobody waits for a beat of this worker any more. Claims that it still has are taken back when they expire."""
+    def leave(self, *workers: str) -> None:
+        """These workers are no more: nobody waits for a beat of theirs, and claims that they still have expire now."""
 
     @abstractmethod
     def workers(self) -> list[SeenWorker]:

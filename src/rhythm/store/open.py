@@ -5,22 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from rhythm.errors import StoreError
+from rhythm.settings import show_url
 from rhythm.store.base import Store
 from rhythm.store.sqlfile import migrations
 
 POSSIBLE = "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, postgresql://user@host/database"
 SCHEMA = "rhythm"  # of PostgreSQL, unless the URL says ?schema=name
+OURS = ("schema", "pooled", "notify")  # parameters of a PostgreSQL URL that the server does not know
+SWITCH = {"true": True, "on": True, "1": True, "yes": True, "false": False, "off": False, "0": False, "no": False}
 
 
-def open_store(url: str, create: bool = True) -> Store:
-    """The store behind a URL, not migrated. `create=False`: an SQLite file must be there already. `StoreError` says what is wrong."""
+def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
+    """The store behind a URL, not migrated. `create=False`: an SQLite file must be there already. `StoreError` says what is wrong.
+
+    `listen_url`: of the same PostgreSQL database, past a pooler, for those who listen.
+    """
     scheme, colon, rest = url.partition("://")
     match scheme.lower() if colon else "":
         case "sqlite":
             return _sqlite(url, rest, create)
         case "postgresql" | "postgres":
-            return _postgres(f"postgresql://{rest}")
-    raise StoreError(f"no database can be opened with `{_without_password(url)}`; possible are {POSSIBLE}")
+            return _postgres(f"postgresql://{rest}", listen_url)
+    raise StoreError(f"no database can be opened with `{show_url(url)}`; possible are {POSSIBLE}")
 
 
 def require_schema(store: Store) -> None:
@@ -59,21 +65,30 @@ def _look_at(path: Path, create: bool) -> None:
         raise StoreError(f"there is no database file {path}")
 
 
-def _postgres(url: str) -> Store:
+def _postgres(url: str, listen_url: str) -> Store:
     try:
+        from rhythm.store.postgres.connecting import Access
         from rhythm.store.postgres.store import PostgresStore
     except ImportError as problem:
         what = "install Rhythm from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[postgres]'"
         raise StoreError(f"PostgreSQL needs a driver: {what} ({problem})") from problem
+    plain, ours = _parted(url)
+    access = Access(_switch(ours, "pooled", False), _switch(ours, "notify", True), _parted(listen_url)[0])
+    return PostgresStore(plain, ours.get("schema", SCHEMA), access=access)
+
+
+def _parted(url: str) -> tuple[str, dict[str, str]]:
+    """A URL without the parameters that are ours, and these."""
     base, _, query = url.partition("?")
-    parts = [part for part in query.split("&") if part]
-    schema = next((part.partition("=")[2] for part in parts if part.startswith("schema=")), SCHEMA)
-    kept = "&".join(part for part in parts if not part.startswith("schema="))
-    return PostgresStore(f"{base}?{kept}" if kept else base, schema)
+    parts = [part.partition("=") for part in query.split("&") if part]
+    ours = {name: value for name, _, value in parts if name in OURS}
+    kept = "&".join("".join(part) for part in parts if part[0] not in OURS)
+    return (f"{base}?{kept}" if kept else base), ours
 
 
-def _without_password(url: str) -> str:
-    """For messages: they end up in logs."""
-    scheme, colon, rest = url.partition("://")
-    user, at, place = rest.rpartition("@")
-    return f"{scheme}{colon}{user.partition(':')[0]}{at}{place}"
+def _switch(ours: dict[str, str], name: str, default: bool) -> bool:
+    if name not in ours:
+        return default
+    if (value := ours[name].lower()) not in SWITCH:
+        raise StoreError(f"`{name}={ours[name]}` in the database URL: write {name}=on or {name}=off")
+    return SWITCH[value]

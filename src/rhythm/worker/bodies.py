@@ -54,6 +54,12 @@ class Bodies:
             body.over = True
             body.cancel()
 
+    def give_up(self) -> None:
+        """Stops them all, from another thread than the one that decides: that is told, and forgets them in its time."""
+        for body in list(self.running.values()):
+            body.over = True
+            body.cancel()
+
     def wake(self) -> None:
         """Ends a wait that is under way."""
         self._inbox.put(None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,7 +42,7 @@ class Current:
         self.within: Callable[[Callable[[], Ended]], Ended] = lambda attempt: attempt()  # a transaction, if the task wants one
         self.told: Callable[[Any], None] = lambda progress: None
         self._connection: Any = None
-        self._over = threading.Event()
+        self._over = False
 
     @property
     def idempotency_key(self) -> str:
@@ -53,7 +52,7 @@ class Current:
     @property
     def cancelled(self) -> bool:
         """Whether nobody waits for this attempt any more: cancelled, over its time, or passed to another worker."""
-        return self._over.is_set()
+        return self._over
 
     @property
     def log(self) -> LoggerAdapter:
@@ -78,7 +77,7 @@ class Current:
     # for the worker
 
     def give_up(self) -> None:
-        self._over.set()
+        self._over = True
 
     def give_connection(self, connection: Any) -> None:
         self._connection = connection

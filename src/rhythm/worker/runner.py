@@ -10,6 +10,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rhythm.engine.payload import dump, load
@@ -20,6 +21,7 @@ from rhythm.record import Record
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
+from rhythm.worker.neighbours import see_off
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.stuck import why_stuck
 from rhythm.worker.worker import Observer, Worker, WorkerSettings
@@ -73,7 +75,8 @@ class CheckpointingRunner(Runner):
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
         self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
-        self.services = Services(store, ServiceSettings(crash_limit=self.settings.crash_limit), now, clock_us, self.program, observe)
+        services = ServiceSettings(crash_limit=self.settings.crash_limit, dead_after_s=self.settings.dead_after_s)
+        self.services = Services(store, services, now, clock_us, self.program, observe, steady=self.worker.heart.steady)
         self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
@@ -106,6 +109,9 @@ class CheckpointingRunner(Runner):
 
         A database that goes away is waited for; `StoreError` if it does not come back within `patience_s`.
         """
+        self._asked(id)
+        with suppress(StoreError):
+            see_off(self.store)
         while (execution := self._asked(id)).finished_at is None:
             self._round()
         if execution.status == "completed":
@@ -180,7 +186,7 @@ class InProcessRunner(Runner):
         why_missing: Callable[[str], str], clock: Clock, observe: Observer | None = None,
     ) -> None:  # fmt: skip
         self.clock, self.find = clock, find
-        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, missing_task_grace_s=0.0)
+        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, dead_after_s=1e9, beat_s=1e9, missing_task_grace_s=0.0)
         super().__init__(make_store(clock.us), tasks, settings, observe, clock.seconds, clock.us)
         self.worker.why_missing = why_missing
 

@@ -35,6 +35,7 @@ class ServiceSettings(Record):
     crash_limit: int = 3
     timer_poll_s: float = 2.0  # to hear of timers that other processes have set
     rescue_every_s: float = 5.0
+    dead_after_s: float = 30.0  # a worker whose heart has not beaten for so long is dead
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
     prune_every_s: float = 600.0
@@ -88,12 +89,12 @@ class Rescuer(Service):
 
     name = "rescue"
 
-    def __init__(self, store: Store, settings: ServiceSettings) -> None:
+    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool]) -> None:
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
-        self.every_s = settings.rescue_every_s
+        self.every_s, self.dead_after_s, self.steady = settings.rescue_every_s, settings.dead_after_s, steady
 
     def run_once(self, now: float) -> Counts:
-        done = self.store.recover(self.batch, self.crash_limit)
+        done = self.store.recover(self.batch, self.crash_limit, self.dead_after_s if self.steady() else None)
         return {"rescued": len(done.rescued), "ended": len(done.ended)}
 
     def rest_s(self, counts: Counts) -> float:
@@ -165,9 +166,11 @@ class Services:
     def __init__(
         self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int],
         programs: Programs | None = None, observe: Observer | None = None, holder: str | None = None,
+        steady: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
+        """`steady`: whether the silence of a worker may be blamed on that worker; after an outage all were silent."""
         self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
-        self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings)]
+        self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings, steady)]
         if programs is not None:
             self.services.append(Sweeper(store, settings, programs, self.observe))
         if settings.retention_s is not None:

@@ -7,6 +7,7 @@ where it can: no queue row, no second claim, no resume.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import traceback
@@ -14,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from rhythm.durations import show_duration
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
 from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, moment, needed, seen
@@ -27,8 +29,10 @@ from rhythm.store.base import (
     FAILED,
     TASK,
     TERMINAL,
+    Beat,
     Claim,
     Committed,
+    Declaration,
     Done,
     Loaded,
     LoadedTask,
@@ -45,6 +49,8 @@ from rhythm.worker import told
 from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error, text_of
 from rhythm.worker.handlers import Task
+from rhythm.worker.heartbeat import Answer, Heartbeat, HeartSettings
+from rhythm.worker.neighbours import HOST, MACHINE
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
 
@@ -62,24 +68,34 @@ class WorkerSettings(Record):
     one_queue: bool = False  # everything goes to the first of `queues`, whatever a workflow says: nobody else is there
     concurrency: int = 100  # handlers at once
     batch: int = 100  # rows claimed at once
-    claim_ttl_s: float = 30.0  # a worker that was killed is missed after this long; the claims of a living one are prolonged
-    margin_s: float = 6.0  # before a claim expires, nothing more is begun under it
-    look_s: float = 1.0  # how often running tasks are looked up: they may have been cancelled
+    claim_ttl_s: float = 300.0  # claims expire after this long; those of a living worker are prolonged
+    beat_s: float = 5.0  # between two heartbeats
+    dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others, and its work theirs
+    margin_s: float = 6.0  # before it may be dead to the others, or a claim expires, nothing more is begun
+    look_s: float = 1.0  # how often a busy worker looks whether its tasks were cancelled, or a queue paused
+    share_s: float = 10.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
+    share_turns: int = 1000  # and how many turns
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
     patience_s: float = 60.0  # how long a runner waits for a database that has gone away
+    suspect_retry_s: float = 1.0  # before a task that may kill its worker is looked at again, when another such one runs
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
     newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
+
+    @property
+    def heart(self) -> HeartSettings:
+        return HeartSettings(self.beat_s, self.dead_after_s, self.claim_ttl_s, self.margin_s)
 
 
 class Held:
     """A workflow that this worker owns, as it knows it."""
 
-    def __init__(self, claim: Claim, deadline: float) -> None:
+    def __init__(self, claim: Claim, deadline: float, since: float) -> None:
         self.id, self.fence, self.wakes, self.crashes = claim.id, claim.fence, claim.wakes, claim.crashes
         self.deadline = deadline  # on the local clock: beyond it somebody else may own it
+        self.since, self.turns = since, 0  # for how long it has had this worker
         self.stale = True  # must be loaded before anything is decided
         self.loaded: Loaded | None = None
         self.loaded_at = 0.0
@@ -118,17 +134,25 @@ class Worker:
         self.claims: dict[str, Claim] = {}  # of queued tasks that run here
         self.ends: list[TaskEnd] = []
         self.draining = False
+        self.version = ""  # of Rhythm, for those who look at the workers
+        self.alive_until = float("-inf")  # on the local clock: beyond it this worker may be dead to the others
+        self.polled_at: float | None = None  # when it last asked for work, and was answered
+        self.suspect = ""  # a task that may have killed other workers, and runs here
+        self.full = False  # there was more work than it could take
+        self.paused: frozenset[str] = frozenset()  # queues
+        self.declared: Callable[[str], Declaration | None] = lambda name: None  # a task that other workers have
+        self.heart = Heartbeat(store, self._beat, self._claims, settings.heart, now)
+        self._unknown: Mapping[str, int] = {}  # claims that the database had of this worker at the last beat, and it knew nothing of
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.gives_up: Callable[[float], bool] = lambda waited_s: False  # on a commit without an answer, after so long
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
-        self._looked_at = now()  # whether running tasks were cancelled
+        self._looked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
         self.sizes = Sizes()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
         only_queue = settings.queues[0] if settings.one_queue else None
         self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue)
-        self._extended_at = now()
 
     def step(self, wait_s: float = 0.0) -> bool:
         """One round: take in what has ended, claim, load, decide, commit, begin. Whether anything happened."""
@@ -136,10 +160,11 @@ class Worker:
         for body, end in ended:
             self._took_end(body, end)
         try:
+            self._live()
             if self.unsure:
                 self._reconcile()
             claimed = self._claim()
-            self._extend()
+            self._look()
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
@@ -152,8 +177,7 @@ class Worker:
 
     def _reconcile(self) -> None:
         """After a call without an answer: what the database says is mine, and I do not know of, goes back; the rest is looked at anew."""
-        mine = self.store.held_by(self.name)
-        known = {held.id: held.fence for held in self.held.values()} | {claim.id: claim.fence for claim in self.claims.values()}
+        mine, known = self.store.held_by(self.name), self._claims()
         for id, fence in known.items():
             if mine.get(id) != fence:
                 self._lost(id)
@@ -168,62 +192,139 @@ class Worker:
         """Whether nothing is under way here."""
         return not (self.held or self.claims or self.ends or self.bodies.running)
 
+    def rest_s(self) -> float:
+        """Seconds until something that runs here must be looked at, whoever else speaks up before: it is late, or long."""
+        now, settings = self.now(), self.settings
+        owned = {child_id(held.id, n) for held in self.held.values() for n in held.running}
+        limits = [body.began + settings.owner_run_limit_s for id, body in self.bodies.running.items() if id in owned]
+        limits += [body.began + body.timeout_s for body in self.bodies.running.values() if body.timeout_s is not None]
+        limits += [self._looked_at + settings.look_s] if self.claims or self.held else []
+        return max(0.0, min(limits, default=float("inf")) - now)
+
     def stop(self) -> None:
-        """Gives everything back that was not finished."""
+        """Gives everything back that was not finished, and takes its leave: who has left is not waited for."""
         for id in list(self.bodies.running):
             self.bodies.stop(id)
-        claims = {held.id: held.fence for held in self.held.values()} | {claim.id: claim.fence for claim in self.claims.values()}
+        claims = self._claims()
         self.held.clear()
         self.claims.clear()
         if claims:
             self.store.release(claims)
+        self.store.leave(self.name)
+
+    # living
+
+    def _beat(self) -> Beat:
+        return Beat(
+            self.name, HOST, os.getpid(), self.settings.queues, self.settings.concurrency, len(self.bodies.running), self.draining,
+            self.version, MACHINE,
+        )  # fmt: skip
+
+    def _claims(self) -> dict[str, int]:
+        """What is held here, with its fences. Any thread."""
+        return {held.id: held.fence for held in list(self.held.values())} | {claim.id: claim.fence for claim in list(self.claims.values())}
+
+    def _live(self) -> None:
+        """Takes in what the database has answered to the heartbeats, and sends them where nobody else does."""
+        if not self.heart.apart and self.heart.rest_s <= 0:
+            self.heart.lapse()
+            self.heart.run_once()
+        for answer in self.heart.answers():
+            if answer is None:
+                self._lapsed()
+            else:
+                self._took_beat(answer)
+
+    def _took_beat(self, answer: Answer) -> None:
+        """What is no longer mine is dropped before anything is begun on the strength of the beat."""
+        known = self._claims()
+        for id, fence in answer.claims.items():
+            if known.get(id) == fence and answer.fence(id) != fence:
+                self._lost(id)
+        for held in self.held.values():
+            if answer.fence(held.id) == held.fence and answer.wakes(held.id) > held.wakes:
+                held.stale, held.wakes = True, answer.wakes(held.id)
+            if answer.prolonged and held.id in answer.claims:
+                held.deadline = answer.sent_at + self.settings.claim_ttl_s - self.settings.margin_s
+        self.alive_until = answer.sent_at + self.settings.heart.trusted_s
+        self._give_back_unknown({id: fence for id, (fence, _) in answer.mine.items()})
+
+    def _give_back_unknown(self, mine: Mapping[str, int]) -> None:
+        """Claims whose answer was lost. What ended since the beat was sent is not among them twice."""
+        known = self._claims() | {end.id: end.fence for end in self.ends}
+        unknown = {id: fence for id, fence in mine.items() if known.get(id) != fence}
+        again = {id: fence for id, fence in unknown.items() if self._unknown.get(id) == fence}
+        self._unknown = unknown
+        if again:
+            self.store.release(again)
+
+    def _lapsed(self) -> None:
+        """No beat got through in time: others may take this worker for dead. What runs here is stopped, and nothing more is begun."""
+        if self.held or self.claims:
+            self.complain("lapsed", "", f"no heartbeat for {show_duration(self.settings.heart.trusted_s)}: what ran here is given up")
+        for id in [*self.held, *self.claims]:
+            self._forget(id)
+        self.unsure = True
+
+    def _may_begin(self, deadline: float) -> bool:
+        """Whether what was claimed is certainly mine still: asked right before a body begins."""
+        return self.now() < min(deadline, self.alive_until)
 
     # claims
 
     def _claim(self) -> bool:
         """Without a free slot turns are taken all the same: a cancel, a timer or a signal may be what frees one."""
-        room = min(self.settings.batch, self.settings.concurrency - len(self.bodies.running))
-        if self.draining:
+        room = min(self.settings.batch, self._free())
+        if self.draining or not self._may_begin(float("inf")):
             return False
         deadline, queues = self._deadline(), self.settings.queues if room > 0 else ()
-        claims = self.store.claim(self.name, queues, room if room > 0 else self.settings.batch, self.settings.claim_ttl_s)
+        limit = room if room > 0 else self.settings.batch
+        claims = self.store.claim(self.name, queues, limit, self.settings.claim_ttl_s)
+        self.polled_at, self.full = self.now(), len(claims) == limit
         tasks = {claim.id: claim for claim in claims if claim.kind == TASK}
         for claim in claims:
             self._lose_older(claim.id)
             if claim.kind != TASK:
-                self.held[claim.id] = Held(claim, deadline)
+                self.held[claim.id] = Held(claim, deadline, self.now())
         if tasks:
             loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}
-            self.store.drop({id: claim.fence for id, claim in tasks.items() if id not in loaded})
-            for id, task in loaded.items():
+            if gone := {id: claim.fence for id, claim in tasks.items() if id not in loaded}:
+                self.store.drop(gone)
+            for id, task in self._one_suspect(tasks, loaded).items():
                 self._begin_queued(tasks[id], task, deadline)
         return bool(claims)
+
+    def _one_suspect(self, claims: Mapping[str, Claim], tasks: Mapping[str, LoadedTask]) -> Mapping[str, LoadedTask]:
+        """What to begin. A task that was there each time a worker died, and may do so once more before it fails, runs beside no other
+        such task: else one that kills workers would take those with it that only were beside it."""
+        limits = {id: max(task.max_attempts, self.settings.crash_limit) for id, task in tasks.items()}
+        suspects = [id for id, limit in limits.items() if claims[id].crashes and claims[id].attempt >= limit]
+        first = None if self.suspect in self.claims else next(iter(suspects), None)
+        self.suspect = first or self.suspect
+        later = {id: claims[id].fence for id in suspects if id != first}
+        if later:
+            self.store.release(later, self.settings.suspect_retry_s)
+        return {id: task for id, task in tasks.items() if id not in later}
+
+    def _free(self) -> int:
+        """Slots for what is claimed now. A workflow between two of its own tasks keeps its slot for the next, else that would go to the
+        queue; but not for ever: others shall have their turn."""
+        recent = self.now() - self.settings.share_s
+        between = sum(not held.running and held.since >= recent for held in self.held.values())
+        return self.settings.concurrency - len(self.bodies.running) - between
 
     def _deadline(self) -> float:
         return self.now() + self.settings.claim_ttl_s - self.settings.margin_s
 
-    def _extend(self) -> None:
-        """Prolongs the claims when a third of their time has passed; what is not extended any more is given up."""
-        self._stop_cancelled()
-        if self.now() - self._extended_at < self.settings.claim_ttl_s / 3:
+    def _look(self) -> None:
+        """Tasks that run here under claims of their own, and that nobody wants any more; queues that were paused."""
+        if not (self.claims or self.held) or self.now() - self._looked_at < self.settings.look_s:
             return
-        self._extended_at, deadline = self.now(), self._deadline()
-        claims = {held.id: held.fence for held in self.held.values()} | {claim.id: claim.fence for claim in self.claims.values()}
-        kept = self.store.extend(claims, self.settings.claim_ttl_s) if claims else {}
-        for id in claims.keys() - kept.keys():
-            self._lost(id)
-        for id, held in self.held.items():
-            held.deadline = deadline
-            if kept[id] != held.wakes:
-                held.stale, held.wakes = True, kept[id]
-
-    def _stop_cancelled(self) -> None:
-        """Tasks that run here under claims of their own, and that nobody wants any more."""
-        if self.claims and self.now() - self._looked_at >= self.settings.look_s:
-            self._looked_at = self.now()
-            for task in self.store.load_tasks(list(self.claims)):
-                if task.cancel_requested:
-                    self._cancel_queued(task.id)
+        self._looked_at = self.now()
+        self.paused = self.store.paused_queues()
+        for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
+            if task.cancel_requested:
+                self._cancel_queued(task.id)
 
     def _lost(self, id: str) -> None:
         self.complain("lost", id, "the claim has passed to another worker")
@@ -432,13 +533,19 @@ class Worker:
         mail_read = held.inputs is not None
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         self.sizes.snapshot(loaded.name, held.id, step.size)
-        running = tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
-        starts = [self._begun(new) if new.child_no in running else new for new in step.commit.starts]
-        commit = step.commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
-        if commit.end == "own" and self.draining and not held.running:
+        commit, running = step.commit, tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
+        if running or retries:
+            starts = [self._begun(new) if new.child_no in running else new for new in commit.starts]
+            commit = commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
+        held.turns += 1
+        if commit.end == "own" and not held.running and (self.draining or self._had_its_share(held)):
             commit = commit.replace(end="yield")
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
         return commit
+
+    def _had_its_share(self, held: Held) -> bool:
+        """Whether a workflow that always has something to do should let others have the worker."""
+        return self.full and (self.now() - held.since > self.settings.share_s or held.turns > self.settings.share_turns)
 
     def _unchanged(self, held: Held, loaded: Loaded, done: tuple[Done, ...], retries: tuple[NewExecution, ...]) -> TurnCommit | None:
         """Nothing follows yet, but some of its tasks may have ended."""
@@ -587,7 +694,7 @@ class Worker:
     def _runs(self, name: str, queue: str) -> bool:
         """Whether a task may be run without a row of its own. A transactional one needs its row: the claim on it fences the transaction."""
         task, room = self.tasks.get(name), len(self.bodies.running) + self.reserved < self.settings.concurrency
-        mine = task is not None and not task.transactional and queue in self.settings.queues
+        mine = task is not None and not task.transactional and queue in self.settings.queues and queue not in self.paused
         return self.settings.owner_run and not self.draining and mine and room
 
     def _reserve(self, count: int) -> bool:
@@ -596,12 +703,16 @@ class Worker:
         self.reserved += count if fits else 0
         return fits
 
+    def _known(self, name: str) -> Task[..., Any] | Declaration | None:
+        """A task as it was declared, here or where its handler is."""
+        return self.tasks.get(name) or self.declared(name)
+
     def _queue_of(self, name: str) -> str | None:
-        task = self.tasks.get(name)
-        return task.queue if task else None
+        task = self._known(name)
+        return task.queue or None if task else None
 
     def _attempts(self, command: c.StartTask) -> int:
-        task = self.tasks.get(command.name)
+        task = self._known(command.name)
         return int(command.options.get("retries", task.retries if task else 0)) + 1
 
     def _begin_owned(self, held: Held) -> None:
@@ -609,7 +720,7 @@ class Worker:
         for n, command in held.owned.items():
             if n in held.running:
                 continue
-            if self.now() >= held.deadline:
+            if not self._may_begin(held.deadline):
                 return self._lost(held.id)
             held.running.add(n)
             self._begin(child_id(held.id, n), command.name, command.inputs, command.options, 1)
@@ -617,7 +728,7 @@ class Worker:
 
     def _begin_queued(self, claim: Claim, task: LoadedTask, deadline: float) -> None:
         """Begins a task that was claimed; never beyond the claim's local deadline, when it may be another's already."""
-        if self.now() >= deadline:
+        if not self._may_begin(deadline):
             return self._lost(claim.id)
         self.claims[claim.id] = claim
         if task.ended:

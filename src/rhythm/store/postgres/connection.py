@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -14,7 +14,9 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from rhythm.errors import StoreError
+from rhythm.errors import StoreError, Unavailable
+from rhythm.store.postgres.connecting import LONG_S, Access, Row, Session, connected
+from rhythm.store.postgres.hints import channel_of, notify, written
 from rhythm.store.sqlfile import statements
 
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
@@ -32,14 +34,14 @@ PINNED = {
 # A process that is frozen in the middle of a transaction is not to freeze the others for ever.
 BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "60s"}
 
-REFUSALS = {  # what the server says, and what to do
-    r'database ".*" does not exist': "make the database with `createdb NAME`, or check its name in the URL",
-    r'role ".*" does not exist|authentication failed|no password supplied': "check the user and the password in the URL",
-    r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
-}
+FROZEN: LiteralString = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+POOLER = (
+    "a pooler lies between Rhythm and the PostgreSQL server, and gives it another session for every transaction: "
+    "add pooled=true to the URL (…?pooled=true), or connect to the server itself"
+)
 
+DIRECT = Access()
 Clock = Callable[[], int]
-Row = Any  # a tuple, as wide as its statement says
 T = TypeVar("T")
 
 
@@ -54,28 +56,15 @@ class AgainError(Exception):
     """Something has changed while the transaction waited: it must look anew."""
 
 
-def _connected(url: str) -> psycopg.Connection[Row]:
-    """A new connection. A server that answers, and refuses, is told apart from one that does not answer."""
-    try:
-        return psycopg.connect(url, autocommit=True)
-    except psycopg.ProgrammingError as problem:
-        raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
-    except psycopg.OperationalError as problem:
-        if "FATAL" not in str(problem):
-            raise
-        raise StoreError(f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}") from problem
-
-
-def _to_check(refusal: str) -> str:
-    """What to do about a refusal. Of what the server says while it connects there is the text alone, without a code."""
-    return next((f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), "")
-
-
 class Mine(threading.local):
     """What the calling thread uses."""
 
     busy = False  # it is inside a call, which has its session
-    open: psycopg.Connection[Row] | None = None
+    open: Session | None = None
+    begun = False  # a transaction, in a session that is lent for it
+
+    def __init__(self) -> None:
+        self.freed: set[str] = set()  # queues in which there is something to claim, once it is committed
 
 
 class Connection:
@@ -84,11 +73,18 @@ class Connection:
     A call that waits, perhaps for a lock of its own caller's transaction, does not keep the calls of other threads waiting.
     """
 
-    def __init__(self, url: str, schema: str, clock: Clock | None) -> None:
-        self.url, self.schema, self.clock = url, schema, clock
+    def __init__(
+        self, url: str, schema: str, clock: Clock | None, access: Access = DIRECT, tell: Callable[[set[str]], object] | None = None
+    ) -> None:
+        """`tell` is called after the commit of what can be claimed, with its queues."""
+        self.url, self.schema, self.clock, self.access, self._tell = url, schema, clock, access, tell
         self._mine, self._room = Mine(), threading.Semaphore(SESSIONS)
-        self._idle: list[psycopg.Connection[Row]] = []
-        self._last: psycopg.Connection[Row] | None = None
+        self._idle: list[Session] = []
+        self._last: Session | None = None
+        self._era = 0  # sessions of another one are not used again
+        self._direct = (
+            access.pooled
+        )  # whether it is known that sessions are ours for as long as we like; a pooler that is known is no danger
 
     def close(self) -> None:
         """Lets those who are using it end first."""
@@ -102,7 +98,7 @@ class Connection:
         return self._last.info.backend_pid if self._last is not None and not self._last.closed else 0
 
     @property
-    def _open(self) -> psycopg.Connection[Row] | None:
+    def _open(self) -> Session | None:
         return self._mine.open
 
     def transaction(self, work: Callable[[], T]) -> T:
@@ -128,33 +124,41 @@ class Connection:
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         assert self._open is not None
+        if self.access.pooled and not self._mine.begun:
+            return self._begin(self._open, text, values)
         return self._open.execute(text, values, binary=True)
+
+    def free(self, queues: Iterable[str]) -> None:
+        """In these queues there is something to claim, once this is committed."""
+        self._mine.freed.update(queues)
 
     def set(self, name: str, value: str, local: bool = False) -> None:
         """Sets a parameter of the session, or of the transaction."""
         self.query(b"SELECT set_config(%(name)s, %(value)s, %(local)s)", {"name": name, "value": value, "local": local})
 
     def script(self, text: str) -> None:
-        """Several statements without values."""
+        """Several statements without values, which may take long."""
         assert self._open is not None
+        self._open.answer_s = LONG_S
         self._open.execute(text.encode())
 
-    @contextmanager
-    def exclusively(self, key: str) -> Iterator[None]:
-        """One session at a time for each key; the lock goes with the connection if that breaks."""
-        self.query(b"SELECT pg_advisory_lock(hashtextextended(%(key)s, 0))", {"key": key})
-        try:
-            yield
-        finally:
-            if self._open is not None:
-                self.query(b"SELECT pg_advisory_unlock(hashtextextended(%(key)s, 0))", {"key": key})
+    def lock(self, key: str) -> None:
+        """One transaction at a time for each key."""
+        self.query(b"SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, 0))", {"key": key})
 
     def now(self) -> int:
         return self.clock() if self.clock else int(self.all("now")[0][0])
 
-    def unpinned(self) -> None:
-        """For the rest of the transaction the planner is free: what goes through whole tables is no hot statement."""
-        self._set_all(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True)
+    def freeze(self) -> None:
+        """The transaction, which begins, sees the database as it is now, however long it looks. It goes through whole tables, which is
+        no hot statement: the planner is free."""
+        assert self._open is not None
+        if self.access.pooled:
+            self._begin(self._open, b"SELECT 1", None, f"BEGIN {FROZEN}")
+        else:
+            self._open.execute(f"SET TRANSACTION {FROZEN}")
+        self.query(_setting(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True))
+        self._open.answer_s = LONG_S
 
     # the connection itself
 
@@ -164,12 +168,12 @@ class Connection:
                 try:
                     return self._once(work)
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
-                    continue
+                    self._mine.freed.clear()
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
                     raise
                 except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
                     self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
-                    raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
+                    raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem
                 except errors.InsufficientPrivilege as problem:
                     raise StoreError(f"the user of the PostgreSQL database lacks a right: {problem}") from problem
             raise StoreError(f"{TRIES} times in a row a transaction had to give way to others")
@@ -188,10 +192,14 @@ class Connection:
             yield
         finally:
             self._give_back(stays)
+            freed, self._mine.freed = self._mine.freed, set()
+            if freed and self._tell:
+                self._tell(freed)
 
     def _give_back(self, stays: bool) -> None:
         used, self._mine.open, self._mine.busy = self._mine.open, None, False
-        if used is not None and stays:
+        if used is not None and stays and used.era == self._era:
+            used.answer_s = self.access.answer_s
             self._idle.append(used)
         elif used is not None:
             used.close()
@@ -200,37 +208,93 @@ class Connection:
 
     def _once(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         connection = self._connected()
+        if self.access.pooled:
+            return work(connection) if self._mine.begun else self._lent(connection, work)
         if self.clock:
             self.set("rhythm.now_us", str(self.clock()))
         return work(connection)
 
+    def _lent(self, connection: Session, work: Callable[[psycopg.Connection[Row]], T]) -> T:
+        """All of it is one transaction: for the next one the pooler lends another session."""
+        try:
+            answer = work(connection)
+            if self._mine.begun:
+                connection.execute("COMMIT")
+        except UndoneError as undone:
+            answer = undone.answer
+            self._undo(connection)
+        except BaseException:
+            with suppress(psycopg.Error):
+                self._undo(connection)
+            raise
+        finally:
+            self._mine.begun = False
+        return answer
+
+    def _begin(
+        self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None, how: LiteralString = "BEGIN"
+    ) -> psycopg.Cursor[Row]:
+        """The first statement of a transaction, sent together with what its session must know."""
+        clock = {"rhythm.now_us": str(self.clock())} if self.clock else {}
+        self._mine.begun = True
+        with connection.pipeline():
+            connection.execute(how)
+            connection.execute(_setting({**self._settings(connection), **clock}, local=True))
+            return connection.execute(text, values, binary=True)
+
+    def _undo(self, connection: Session) -> None:
+        self._mine.freed.clear()
+        if self._mine.begun:
+            connection.execute("ROLLBACK")
+
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
+        return work() if self.access.pooled and not self._mine.begun else self._whole(connection, work)
+
+    def _whole(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
         try:
             with connection.transaction():
                 return work()
         except UndoneError as undone:
+            self._mine.freed.clear()
             answer: T = undone.answer
             return answer
 
-    def _connected(self) -> psycopg.Connection[Row]:
+    def _connected(self) -> Session:
         if self._open is None or self._open.closed:
             opened = self._mine.open = self._last = self._connect()
             for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
                 opened.adapters.register_dumper(int, dumper)
-            self._set_all({"search_path": sql.Identifier(self.schema).as_string(opened), **PINNED, **BOUNDED})
+            if not self._direct:
+                self._refuse_pooler(opened)
+            if not self.access.pooled:
+                self.query(_setting(self._settings(opened)))
             return opened
         self._last = self._open
         return self._open
 
-    def _set_all(self, settings: Mapping[str, str], local: bool = False) -> None:
-        calls = [sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in settings.items()]
-        self.query(sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls)))
+    def _settings(self, connection: Session) -> dict[str, str]:
+        return {"search_path": sql.Identifier(self.schema).as_string(connection), **PINNED, **BOUNDED}
 
-    def _connect(self) -> psycopg.Connection[Row]:
-        return _connected(self.url)
+    def _connect(self) -> Session:
+        session = connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
+        session.era = self._era
+        return session
+
+    def _refuse_pooler(self, opened: Session) -> None:
+        """Nothing may be set in a session that others use, too. A pooler has no number of its server's process to tell, so it tells
+        another; in session mode it does no harm: there no other connection has our process, and we keep it."""
+        mine = _process(opened)
+        if mine != opened.info.backend_pid:
+            with closing(self._connect()) as other:
+                lent = _process(other) == mine or _process(opened) != mine
+            if lent:
+                self._forget()
+                raise StoreError(POOLER)
+        self._direct = True
 
     def _forget(self) -> None:
-        """Whatever the server still does with it, nothing is sent on this session again, nor on the idle ones: they are as broken."""
+        """Whatever the server still does with it, nothing is sent on this session again, nor on the others: they are as broken."""
+        self._era += 1
         if self._open is not None:
             self._open.close()
             self._mine.open = None
@@ -242,16 +306,17 @@ class Connection:
 class Spare:
     """Connections without settings of ours, for those who need one of their own for a while. Any thread."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._free: list[psycopg.Connection[Row]] = []
+    def __init__(self, url: str, access: Access) -> None:
+        self.url, self.access = url, access
+        self._free: list[Session] = []
 
     @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[Row]]:
-        """One that nobody else uses; what its last user has set is forgotten."""
+    def connection(self) -> Iterator[Session]:
+        """One that nobody else uses; what its last user has set is forgotten. How long its statements take is its user's business."""
         connection = None
         try:
             connection = self._taken()
+            connection.answer_s = float("inf")
             yield connection
             self._free.append(connection)
         except BaseException as problem:
@@ -261,15 +326,16 @@ class Spare:
                 raise StoreError(f"the PostgreSQL database did not answer: {problem}") from problem
             raise
 
-    def _taken(self) -> psycopg.Connection[Row]:
+    def _taken(self) -> Session:
         while self._free:
             connection = self._free.pop()
+            connection.answer_s = self.access.answer_s
             try:
-                connection.execute("DISCARD ALL")
+                connection.execute("SELECT 1" if self.access.pooled else "DISCARD ALL")
                 return connection
             except psycopg.Error:  # broken since it was used: the server was restarted
                 connection.close()
-        return _connected(self.url)
+        return connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
 
     def close(self) -> None:
         while self._free:
@@ -279,8 +345,10 @@ class Spare:
 class Joined(Connection):
     """Somebody else's connection, inside its transaction: commits nothing, and undoes only what it did itself."""
 
-    def __init__(self, given: Any, store: Connection) -> None:
-        super().__init__(store.url, store.schema, store.clock)
+    def __init__(self, given: Any, store: Connection, tells: bool = True) -> None:
+        """`tells`: of what can be claimed with the commit, since nobody can tell after it."""
+        super().__init__(store.url, store.schema, store.clock, store.access)
+        self._tells = tells and store.access.notify
         if not isinstance(given, psycopg.Connection):
             raise TypeError(f"`connection` must be a psycopg connection (not an asynchronous one), not {type(given).__name__}")
         self._given = given
@@ -292,7 +360,12 @@ class Joined(Connection):
         return self.transaction(work)
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
-        return self._given.cursor(row_factory=tuple_row).execute(text, values, binary=True)
+        prepare = False if self.access.pooled else None
+        return self._given.cursor(row_factory=tuple_row).execute(text, values, binary=True, prepare=prepare)
+
+    @property
+    def freed(self) -> set[str]:
+        return self._mine.freed
 
     def _run(self, work: Callable[[psycopg.Connection[Row]], T]) -> T:
         """Its owner's problems are its owner's: what PostgreSQL says is passed on as it is."""
@@ -301,9 +374,13 @@ class Joined(Connection):
             raise ValueError("`connection` commits every statement by itself: begin a transaction first (with connection.transaction(): …)")
         for _ in range(TRIES):
             try:
-                return work(connection)
+                answer = work(connection)
+                if self.freed and self._tells:
+                    self.query(notify(channel_of(self.schema), written(self.freed)))
+                    self.freed.clear()
+                return answer
             except AgainError:
-                continue
+                self.freed.clear()
         raise StoreError(f"{TRIES} times in a row a start had to give way to others")
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
@@ -318,4 +395,14 @@ class Joined(Connection):
             self.set("search_path", path, local=True)
             return answer
 
-        return super()._in_transaction(connection, inside)
+        return self._whole(connection, inside)
+
+
+def _setting(settings: Mapping[str, str], local: bool = False) -> sql.Composed:
+    calls = [sql.SQL("set_config({}, {}, {})").format(name, value, local) for name, value in settings.items()]
+    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
+
+
+def _process(session: Session) -> int:
+    """The server's process that answers."""
+    return int(session.execute("SELECT pg_backend_pid()").fetchall()[0][0])

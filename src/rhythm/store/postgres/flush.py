@@ -234,7 +234,7 @@ class Flush:
         """Parking succeeds only if nothing has happened since the holder looked; all wakes of this flush are counted by now."""
         by_end = {end: [turn for turn in won if turn.end == end] for end in ("own", "park", "yield", "finish")}
         self.db.batch("delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]])
-        self.db.batch("release", [dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]], delay_us=0)
+        self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
         left = {row[0] for row in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
         left |= {turn.id for turn in by_end["yield"]}
         stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]

@@ -91,6 +91,7 @@ UNION SELECT unnest(%(receivers)s::text[])
 INSERT INTO ready (id, kind, queue, priority, order_key, state)
 SELECT DISTINCT x.id, 0, 'system', 0, %(now)s::bigint, 0 FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id
 ON CONFLICT (id) DO UPDATE SET wakes = ready.wakes + 1 WHERE ready.state <> 0
+RETURNING state
 
 -- name: claim
 -- One statement for all queues, in their order: the array is filled lazily, so no more rows are locked than the limit; a join might
@@ -124,6 +125,7 @@ UPDATE ready r SET state = CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int,
   queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) THEN 'system' ELSE queue END
 FROM locked WHERE r.id = locked.id
+RETURNING r.queue
 
 -- name: park
 WITH locked AS (
@@ -143,9 +145,9 @@ SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
 WITH beaten AS (
-  INSERT INTO worker_heartbeats (worker_id, host, pid, queues, concurrency, running, draining, version, started_at, beat_at)
-  VALUES (%(worker)s, %(host)s, %(pid)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
-  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, queues = excluded.queues,
+  INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at)
+  VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
+  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues,
     concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
     beat_at = excluded.beat_at)
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
@@ -164,11 +166,13 @@ SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 UNION ALL SELECT id, fence, wakes FROM extended
 
 -- name: leave
-DELETE FROM worker_heartbeats WHERE worker_id = %(worker)s
+WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id FOR UPDATE),
+expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = locked.id)
+DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
 SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us()
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us(), h.machine
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -226,10 +230,10 @@ SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declara
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
   crashes = CASE WHEN crash_seq = x.seq THEN crashes + 1 ELSE 1 END, crash_seq = x.seq
-FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes
+FROM unnest(%(id)s::text[], %(seq)s::bigint[]) AS x(id, seq) WHERE r.id = x.id RETURNING r.id, r.crashes, r.queue
 
 -- name: rescue_tasks
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ANY(%(ids)s::text[])
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ANY(%(ids)s::text[]) RETURNING queue
 
 -- name: raise_context_fences
 UPDATE workflow_execution_context SET fence = nextval('fences') WHERE execution_id = ANY(%(ids)s::text[]) RETURNING execution_id, seq, fence
@@ -521,10 +525,10 @@ UPDATE executions SET cancel_requested_at = coalesce(cancel_requested_at, %(now)
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 RETURNING id
 
 -- name: free_delayed
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND state = 2 RETURNING queue
 
 -- name: free_due
-UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING id
+UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING queue
 
 -- name: set_pause
 UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s

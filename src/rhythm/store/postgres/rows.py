@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.base import COMPLETED, WORKFLOW, NewExecution
+from rhythm.store.base import COMPLETED, FREE, SYSTEM_QUEUE, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connection import AgainError, Connection
 
@@ -65,8 +65,8 @@ class Rows:
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
         asleep = sorted({id for id in ids if id is not None})
-        if asleep:
-            self.db.do("wake", ids=asleep, now=now)
+        if asleep and (FREE,) in self.db.all("wake", ids=asleep, now=now):
+            self.db.free([SYSTEM_QUEUE])
 
     def call(self, ids: Sequence[str]) -> int:
         """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is. The time."""
@@ -109,6 +109,14 @@ class Rows:
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
         self.db.batch("insert_ready", rows, now=now)
+        self.db.free(row["queue"] for row in rows if row["delay_us"] <= 0)
+
+    def give_back(self, claims: Sequence[dict[str, Any]], delay_us: int = 0) -> None:
+        freed = self.db.batch("release", claims, delay_us=delay_us)
+        self.db.free(row[0] for row in freed if delay_us <= 0)
+
+    def free_delayed(self, ids: Sequence[str]) -> None:
+        self.db.free(row[0] for row in self.db.all("free_delayed", ids=ids))
 
     # ending
 
@@ -140,7 +148,7 @@ class Rows:
         self.db.batch("cancel_waits", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
         if workflows:
-            self.db.do("free_delayed", ids=workflows)
+            self.free_delayed(workflows)
             self.wake(workflows, now)
 
     def release(self, ranges: Sequence[Range], now: int) -> list[tuple[str, int]]:

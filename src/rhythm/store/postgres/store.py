@@ -38,6 +38,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listening,
     Loaded,
     LoadedTask,
     Mail,
@@ -60,9 +61,11 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine
-from rhythm.store.postgres.connection import SQL, AgainError, Clock, Connection, Joined, Row, Spare, UndoneError
+from rhythm.store.postgres.connecting import Access, Row, connected
+from rhythm.store.postgres.connection import DIRECT, SQL, AgainError, Clock, Connection, Joined, Spare, UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
+from rhythm.store.postgres.hints import PostgresListening, Teller, channel_of
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -112,14 +115,25 @@ class PostgresStore(base.Store):
     lends_connections = True
     package = PACKAGE
 
-    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None) -> None:
-        self.db = Connection(url, schema, clock)
+    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None, access: Access = DIRECT) -> None:
+        self._teller = Teller(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
+        self.db = Connection(url, schema, clock, access, self._teller.tell if access.notify else None)
         self.rows = Rows(self.db)
-        self.spare = Spare(url)
+        self.spare = Spare(url, access)
 
     def close(self) -> None:
         self.db.close()
         self.spare.close()
+        self._teller.close()
+
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        url, access, channel = self.db.url, self.db.access, channel_of(self.db.schema)
+        if not access.notify:
+            return Listening()
+        if access.pooled and not access.listen_url:
+            return Listening("no hint of new work is heard through a pooler (pooled=true): set listen_url to the URL of the server itself")
+        tell = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
+        return PostgresListening(lambda: connected(access.listen_url or url, access.answer_s), tell, channel, heard)
 
     @alone
     def _all(self, name: str, /, **values: Any) -> list[Row]:
@@ -137,20 +151,16 @@ class PostgresStore(base.Store):
     def migrate(self) -> list[str]:
         return [migration.name for migration in self.pending() if self._migrate(migration)]
 
-    @alone
+    @transaction
     def _migrate(self, migration: Migration) -> bool:
         """Whether it ran. Of many processes one migrates; the others begin when they have the lock, and find it done."""
-        with self.db.exclusively(f"rhythm.{self.db.schema}"):
-            try:
-                return self._migrate_once(migration)
-            except psycopg.Error as problem:
-                raise failed(migration, problem) from problem
-
-    @transaction
-    def _migrate_once(self, migration: Migration) -> bool:
+        self.db.lock(f"rhythm.{self.db.schema}")
         if migration not in missing(self.migrations(), self._schema_version()):
             return False
-        self.db.script(migration.sql)
+        try:
+            self.db.script(migration.sql)
+        except psycopg.Error as problem:
+            raise failed(migration, problem) from problem
         return True
 
     @alone
@@ -158,7 +168,8 @@ class PostgresStore(base.Store):
         return self._schema_version()
 
     def _schema_version(self) -> int:
-        if self.db.query(b"SELECT to_regclass('schema_version')::text").fetchall() == [(None,)]:
+        """To look into a table makes the session hear of what others have made; the function alone believes what it knew before."""
+        if not self.db.query(b"SELECT 1 FROM pg_class WHERE oid = to_regclass('schema_version')").fetchall():
             return 0
         return int(self.db.query(b"SELECT coalesce(max(version), 0) FROM schema_version").fetchall()[0][0])
 
@@ -217,7 +228,7 @@ class PostgresStore(base.Store):
         return answer
 
     def within(self, connection: Any) -> PostgresStore:
-        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        joined = PostgresStore(self.db.url, self.db.schema, self.db.clock, self.db.access)
         joined.db = Joined(base.driver_connection(connection), self.db)
         joined.rows = Rows(joined.db)
         return joined
@@ -235,7 +246,7 @@ class PostgresStore(base.Store):
 
     @alone
     def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
-        self.db.batch("release", _claims(claims), delay_us=int(delay_s * US))
+        self.rows.give_back(_claims(claims), int(delay_s * US))
 
     @alone
     def held_by(self, worker: str) -> dict[str, int]:
@@ -269,7 +280,7 @@ class PostgresStore(base.Store):
     def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
         """They are free again; a task that has used up its attempts by killing its workers fails."""
         given_up = {row.id: row for row in lost if row.attempt >= max(max_attempts[row.id], crash_limit)}
-        self.db.do("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up])
+        self.db.free(row[0] for row in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
             End(row.id, FAILED, crashed("its worker died", row.attempt), row.fence, row.claimed_by, row.attempt)
@@ -280,7 +291,9 @@ class PostgresStore(base.Store):
     def _rescue_workflows(self, lost: Mapping[str, Ready], crash_limit: int, now: int) -> None:
         """They are free again, and a turn of their old owners would find a newer fence. Always the same turn: it fails."""
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
-        crashes = dict(self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()]))
+        rescued = self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()])
+        self.db.free(row[2] for row in rescued)
+        crashes = {row[0]: row[1] for row in rescued}
         looping = [id for id, times in crashes.items() if times >= crash_limit]
         self.db.do("delete_ready", ids=looping)
         if looping:
@@ -311,8 +324,8 @@ class PostgresStore(base.Store):
         return {id: (fence, wakes) for id, fence, wakes in rows}
 
     @alone
-    def leave(self, worker: str) -> None:
-        self.db.do("leave", worker=worker)
+    def leave(self, *workers: str) -> None:
+        self.db.do("leave", workers=list(workers))
 
     def workers(self) -> list[SeenWorker]:
         seen = [SeenWorker(*row) for row in self._all("workers")]
@@ -329,7 +342,7 @@ class PostgresStore(base.Store):
 
     @transaction
     def queues(self) -> list[Queue]:
-        self._freeze()
+        self.db.freeze()
         return self._queues(self.db.now())
 
     def _queues(self, now: int) -> list[Queue]:
@@ -379,32 +392,41 @@ class PostgresStore(base.Store):
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
-        if not ends and all(map(is_step, turns)):
-            return self._steps(turns), set()
-        return self._flush(turns, ends)
+        plain, others = list[TurnCommit](), list[TurnCommit]()
+        for turn in turns:
+            (plain if is_step(turn) else others).append(turn)
+        return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
 
     @alone
     def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
         return steps(self.rows, turns)
 
     @transaction
-    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
-        return Flush(self.rows, turns, ends).run()
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
+        """The steps come last: they see whom the others have woken."""
+        answers, accepted = Flush(self.rows, turns, ends).run()
+        return [*answers, *(steps(self.rows, plain) if plain else ())], accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        freed: set[str] = set()
         with self.spare.connection() as connection, connection.transaction() as undo:
-            outcome = self._complete(connection, work(connection))
+            end = work(connection)
+            connection.answer_s = self.db.access.answer_s
+            outcome = self._complete(connection, end, freed)
             if outcome != "kept":
                 raise psycopg.Rollback(undo)
+        if freed and self.db.access.notify:
+            self._teller.tell(freed)
         return outcome
 
-    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None) -> str:
+    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]) -> str:
         if end is None:
             return "undone"
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
-        joined = Joined(connection, self.db)
+        joined = Joined(connection, self.db, tells=False)
         _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 
     @alone
@@ -461,7 +483,7 @@ class PostgresStore(base.Store):
         now = known[0][-1]
         self.rows.wake(workflows, now)
         flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
-        self.db.do("free_delayed", ids=workflows)
+        self.rows.free_delayed(workflows)
         self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], CANCELLED, CANCELLED_ERROR, now)
         return {row[0]: row[0] in flagged for row in known}
 
@@ -533,7 +555,8 @@ class PostgresStore(base.Store):
         waiting = [row[0] for row in (*timers, *waits)]
         self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
-        freed = self.db.all("free_due", ids=delayed, now=now)
+        freed = [row[0] for row in self.db.all("free_due", ids=delayed, now=now)]
+        self.db.free(freed)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
@@ -572,6 +595,7 @@ class PostgresStore(base.Store):
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
         """One that has moved on before it was woken here was not stuck; the wake does no harm."""
         made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        self.db.free([SYSTEM_QUEUE] if made else ())
         seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
         woken = [id for id in made if seqs.get(id) == stuck[id]]
         self.db.batch("insert_fired", [dict(id=id, n=n) for id, n in timers if id in woken])
@@ -638,12 +662,12 @@ class PostgresStore(base.Store):
 
     @transaction
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
-        self._freeze()
+        self.db.freeze()
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
 
     @transaction
     def health(self) -> Health:
-        self._freeze()
+        self.db.freeze()
         now = self.db.now()
         silent = tuple(Silent(*row) for row in self._ask("silent", alive=now - int(DEAD_AFTER_S * US)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
@@ -651,11 +675,6 @@ class PostgresStore(base.Store):
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
         )
         return Health(now, count, tuple(self._queues(now)), transaction_s, dead, notifications, server=True, silent=silent)
-
-    def _freeze(self) -> None:
-        """The transaction sees the database as it is now, however long it looks."""
-        self.db.query(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        self.db.unpinned()
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}

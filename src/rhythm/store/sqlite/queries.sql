@@ -82,9 +82,9 @@ WHERE id = :id AND fence = :fence
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: beat
-INSERT INTO worker_heartbeats (worker_id, host, pid, queues, concurrency, running, draining, version, started_at, beat_at)
-VALUES (:worker, :host, :pid, :queues, :concurrency, :running, :draining, :version, now_us(), now_us())
-ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, queues = excluded.queues, concurrency = excluded.concurrency,
+INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at)
+VALUES (:worker, :host, :pid, :machine, :queues, :concurrency, :running, :draining, :version, now_us(), now_us())
+ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues, concurrency = excluded.concurrency,
   running = excluded.running, draining = excluded.draining, version = excluded.version, beat_at = excluded.beat_at
 
 -- name: held_now
@@ -93,9 +93,12 @@ SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
 -- name: leave
 DELETE FROM worker_heartbeats WHERE worker_id = ?
 
+-- name: expire_claims
+UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
+
 -- name: workers
 SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?, h.machine
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -142,7 +145,7 @@ UPDATE ready SET state = 0, queue = CASE WHEN :seq > 0 THEN 'system' ELSE queue 
 WHERE id = :id AND fence = :fence RETURNING crashes
 
 -- name: rescue_task
-UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = ? AND fence = ?
+UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, crashes = crashes + 1 WHERE id = ? AND fence = ?
 
 -- name: raise_context_fence
 UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING seq

@@ -43,6 +43,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listening,
     Loaded,
     LoadedTask,
     Mail,
@@ -134,6 +135,12 @@ class SqliteStore(base.Store):
                 self._reader.close()
             self._db.close()
             self._reader = self._db
+
+    def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
+        """Those who share a database in memory share a process, too, and tell each other."""
+        from rhythm.store.sqlite.listening import SqliteListening
+
+        return Listening() if self.path == ":memory:" else SqliteListening(lambda: _connect(self.path, "ro"), heard)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -348,13 +355,15 @@ class SqliteStore(base.Store):
 
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
         with self._transaction():
-            self._all("beat", {**beat.__dict__, "queues": json.dumps(beat.queues)})
+            self._all("beat", {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues)})
             self._extend(claims, ttl_s)
             return {id: (fence, wakes) for id, fence, wakes in self._all("held_now", beat.worker)}
 
-    def leave(self, worker: str) -> None:
+    def leave(self, *workers: str) -> None:
         with self._transaction():
-            self._all("leave", worker)
+            for worker in workers:
+                self._all("expire_claims", worker)
+                self._all("leave", worker)
 
     def workers(self) -> list[SeenWorker]:
         seen = [SeenWorker(*row) for row in self._read(SQL["workers"], (self.clock(),))]

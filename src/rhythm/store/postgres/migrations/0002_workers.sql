@@ -1,6 +1,7 @@
 -- Every worker rewrites its row every few seconds: room in the page, and no index besides the key, make it an update in place.
 CREATE TABLE worker_heartbeats (
   worker_id text COLLATE "C" PRIMARY KEY, host text NOT NULL, pid bigint NOT NULL,
+  machine text NOT NULL,             -- whose process id that is
   queues text NOT NULL,              -- JSON
   concurrency integer NOT NULL, running integer NOT NULL, draining boolean NOT NULL, version text NOT NULL,
   started_at bigint NOT NULL, beat_at bigint NOT NULL

@@ -1,6 +1,7 @@
 -- Every worker rewrites its row every few seconds: no index besides the key.
 CREATE TABLE worker_heartbeats (
   worker_id TEXT PRIMARY KEY NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL,
+  machine TEXT NOT NULL,             -- whose process id that is
   queues TEXT NOT NULL,              -- JSON
   concurrency INTEGER NOT NULL, running INTEGER NOT NULL, draining INTEGER NOT NULL, version TEXT NOT NULL,
   started_at INTEGER NOT NULL, beat_at INTEGER NOT NULL

@@ -1,0 +1,243 @@
+"""`PooledWorker`: one of any number of workers on a database, in threads of this process.
+
+One thread decides (`worker.Worker`), one beats the heart on a connection of its own, so that nothing which runs here can stop it,
+and one listens for work. Handlers run in others. A worker may be killed at any moment: the rest take over what it held.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypedDict
+
+from rhythm import __version__
+from rhythm.durations import duration_s, show_duration
+from rhythm.errors import StoreError
+from rhythm.record import Record
+from rhythm.store.open import open_store
+from rhythm.worker.declared import Declared
+from rhythm.worker.executor import Handlers
+from rhythm.worker.neighbours import HOST, see_off
+from rhythm.worker.services import Services, ServiceSettings
+from rhythm.worker.worker import Worker, WorkerSettings
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from rhythm.app.application import Rhythm
+    from rhythm.settings import Settings
+    from rhythm.store.base import Listening, Store
+
+log = logging.getLogger("rhythm.worker")
+AGAIN_S = 0.5  # before a beat that failed is sent again
+LAST_S = 10.0  # for giving back what was not finished, when the grace is over
+SILENT_S = 15.0  # a worker that has not asked for work for so long is not well
+PROBLEMS = ("unknown", "broken", "newer", "lost", "lapsed", "bug", "service failed", "deaf")
+
+
+class Pooled(TypedDict, total=False):
+    """What may be said of one worker; the rest is as the application's settings say."""
+
+    queues: Iterable[str] | str | None
+    concurrency: int | None
+    claim_ttl: float | str | None
+    heartbeat_interval: float | str | None
+    dead_after: float | str | None
+    batch_size: int | None
+    poll_interval: float | str | None
+    shutdown_grace: float | str | None
+
+
+class WorkerHealth(Record):
+    """Whether a worker does its work: it has lately asked for some, and was answered. `problems` says what is wrong."""
+
+    worker: str
+    healthy: bool
+    draining: bool
+    running: int
+    polled_s: float | None  # ago; None: never
+    problems: tuple[str, ...] = ()
+
+
+class PooledWorker:
+    """Claims what is ready and runs it, until it is stopped; `with app.worker():` starts and stops one.
+
+    What is not given is as the application's settings say. `worker_id` is for people: each worker has a name of its own that
+    begins with it.
+    """
+
+    def __init__(self, worker_id: str | None, app: Rhythm, **settings: Unpack[Pooled]) -> None:
+        given = {"worker_poll_interval" if name == "poll_interval" else name: value for name, value in settings.items()}
+        self.settings = app.settings.having(given)
+        self.name = f"{worker_id or HOST}-{secrets.token_hex(3)}"
+        self.error: BaseException | None = None  # what ended it, if that was not `stop`
+        self._app, self._poll_s = app, self.settings.worker_poll_interval_s
+        self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible
+        self._store: Store = open_store(self.settings.database_url) if self._own else app.store
+        self._handlers = Handlers()
+        observe = _tell if log.isEnabledFor(logging.DEBUG) else None
+        worker = worker_settings(self.settings)
+        self._worker = Worker(
+            self._store, app.program, app.tasks, self._handlers, self.name, worker, time.monotonic, random.Random(), observe, _tell
+        )
+        self._declared = Declared(self._store, app.tasks, time.monotonic)
+        self._worker.declared, self._worker.version = self._declared.find, __version__
+        self._worker.sleep = self._sleep
+        self._worker.gives_up = lambda waited_s: self._stop.is_set()
+        self._services = Services(
+            self._store, _service_settings(self.settings), time.monotonic, lambda: time.time_ns() // 1000, app.program, _tell,
+            steady=self._worker.heart.steady,
+        )  # fmt: skip
+        self._stop, self._hurry = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
+        self._listening: Listening | None = None
+
+    # from any thread
+
+    def start(self) -> Self:
+        self._thread.start()
+        self._app.workers.append(self)
+        return self
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._worker.bodies.wake()
+
+    def stop(self, grace: float | str | None = None, last_s: float = LAST_S) -> None:
+        """Claims nothing more, lets what runs end within the grace, and gives back the rest. Raises what went wrong meanwhile.
+
+        After `last_s` more it does not wait for a database that does not answer: then the claims pass to others by themselves.
+        """
+        grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
+        self._worker.draining = True
+        self.wake()
+        deadline = time.monotonic() + grace_s
+        while self.alive and not self._worker.idle and time.monotonic() < deadline and not self._hurry.is_set():
+            self._thread.join(0.01)
+        self._stop.set()
+        self.wake()
+        self._thread.join(last_s)
+        if self in self._app.workers:
+            self._app.workers.remove(self)
+        if self.error is not None:
+            raise self.error
+
+    def hurry(self) -> None:
+        """Ends the grace of a `stop` that is under way."""
+        self._hurry.set()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def health(self) -> WorkerHealth:
+        """How it is, without asking the database."""
+        polled_at, now = self._worker.polled_at, time.monotonic()
+        polled_s = None if polled_at is None else now - polled_at
+        silent = polled_s is None or polled_s > max(SILENT_S, 5 * self._poll_s)
+        problems = [f"it has not asked for work for {show_duration(round(polled_s))}" if polled_s else "it has not asked for work yet"]
+        problems = problems if silent and not self._worker.draining else []
+        problems += [f"{name}: {health.problem}" for name, health in self._services.health.items() if health.failures > 1]
+        draining, running = self._worker.draining, len(self._worker.bodies.running)
+        return WorkerHealth(self.name, self.alive and not problems, draining, running, polled_s, tuple(problems))
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.stop()
+        except BaseException:
+            if error is None:  # else the caller has enough to look at, and this one is in the log
+                raise
+
+    # its own threads
+
+    def _run(self) -> None:
+        heart = threading.Thread(target=self._beats, name="rhythm heartbeat", daemon=True)
+        try:
+            self._worker.heart.apart = True
+            heart.start()
+            self._introduce()
+            self._listening = self._store.listen(lambda queues: self.wake())
+            self._rounds()
+            self._worker.stop()
+            self._services.close()
+        except StoreError as problem:
+            log.warning("the worker could not give its claims back, they expire: %s", problem)
+        except BaseException as problem:
+            log.exception("the worker has stopped")
+            self.error = problem
+        finally:
+            self._stop.set()
+            self._handlers.close()
+            if self._listening:
+                self._listening.close()
+            if self._own:
+                self._store.close()
+
+    def _introduce(self) -> None:
+        """The others must know its tasks before it works: a turn they take may ask for one. What those held who died here is free."""
+        while not self._stop.is_set():
+            try:
+                self._declared.publish()
+                return see_off(self._store)
+            except StoreError as problem:
+                _tell("unknown", "", str(problem))
+                self._stop.wait(self._poll_s)
+
+    def _rounds(self) -> None:
+        did = True
+        while not self._stop.is_set():
+            served, wait_s = self._services.run(did)
+            did = self._worker.step(0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s))
+            if self._worker.unsure:  # the database did not answer
+                self._stop.wait(self._poll_s)
+            elif did:
+                self._app.changes.tell()
+
+    def _beats(self) -> None:
+        """Whatever the other threads do, also if they wait for the database: it has its own connection to it."""
+        heart = self._worker.heart
+        heart.store = self._store.sibling()
+        while not self._stop.is_set():
+            try:
+                heart.run_once()
+            except Exception as problem:  # also a bug: the next beat may get through
+                _tell("unknown", "", f"a heartbeat: {problem}")
+            if heart.lapse():
+                self._worker.bodies.give_up()
+            self.wake()
+            self._stop.wait(heart.rest_s if heart.trusted else AGAIN_S)
+        if heart.store is not self._store:
+            with suppress(StoreError):
+                heart.store.close()
+
+    def _sleep(self, seconds: float) -> None:
+        self._stop.wait(seconds)
+
+
+def worker_settings(s: Settings) -> WorkerSettings:
+    margin_s = min(WorkerSettings.margin_s, s.claim_ttl_s / 5)
+    return WorkerSettings(
+        queues=s.queues, concurrency=s.concurrency, batch=s.batch_size, claim_ttl_s=s.claim_ttl_s, beat_s=s.heartbeat_interval_s,
+        dead_after_s=s.dead_after_s, margin_s=margin_s, owner_run=s.owner_run, crash_limit=s.crash_limit,
+        missing_task_grace_s=s.missing_task_grace_s,
+    )  # fmt: skip
+
+
+def _service_settings(s: Settings) -> ServiceSettings:
+    return ServiceSettings(
+        crash_limit=s.crash_limit, rescue_every_s=min(ServiceSettings.rescue_every_s, s.dead_after_s / 5), dead_after_s=s.dead_after_s,
+        sweep_every_s=s.resume_worker_interval_s, retention_s=s.retention_s,
+    )  # fmt: skip
+
+
+def _tell(what: str, id: str, detail: str) -> None:
+    log.log(logging.WARNING if what in PROBLEMS else logging.DEBUG, "%s %s %s", what, id, detail)

@@ -1,0 +1,181 @@
+"""Takes turns of workflows and runs the tasks of an application, until it is told to stop. Start as many as you like, anywhere.
+
+FILE is a Python file or module with `@rhythm.task` functions. If it calls `rhythm.init(…)`, or is written as FILE:NAME, where NAME is
+a `Rhythm`, that application is used. While the database does not answer, the worker waits for it.
+
+SIGTERM or Ctrl-C: nothing more is begun, what runs may end within the grace, the rest is given back to others; a second one ends the
+grace. Exit code 0: it was stopped; 1: it failed; 2: it could not begin.
+
+  rhythm worker --app tasks.py
+  rhythm worker --app shop.tasks --queues orders,default --concurrency 20 --processes 4
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.connect import refusals
+from rhythm.cli.database import DATABASE, bounded, read_settings
+from rhythm.cli.inputs import read_duration
+from rhythm.cli.options import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from rhythm.app import Rhythm
+    from rhythm.app.pooled import PooledWorker
+
+OPTIONS = (
+    Option("--app", "a Python file or module with tasks; FILE:NAME for the application NAME in it", value="FILE"),
+    Option("--queues", "the queues to serve; else the settings say it, else it is default", value="A,B"),
+    Option("--concurrency", "tasks at once, in each process; else the settings say it, else 100", value="N"),
+    Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
+    Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
+    Option("--name", "what the worker's name begins with; else it is the name of this machine", value="NAME"),
+    Option("--grace", "how long what runs may go on after SIGTERM, such as 30s; else the settings say it", value="DURATION"),
+    DATABASE,
+)
+LAST_S = 0.8  # for giving back what has not ended; then the process ends whatever the database does
+LONGEST_S = 5.0  # between two attempts to reach the database
+
+
+class Stopping:
+    """What the signals ask for: the first one to stop, the second one to hurry."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.hurry: Any = lambda: None
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._take)
+
+    def _take(self, number: int, frame: FrameType | None) -> None:
+        if self.asked.is_set():
+            self.hurry()
+        self.asked.set()
+
+
+def run(args: Arguments) -> int:
+    if not args.app:
+        raise UsageError("--app is missing: a Python file or module with tasks, such as --app tasks.py")
+    processes = _whole(args.processes, "--processes")
+    with refusals(args):
+        _settings(args)  # a mistake is told before anything is waited for
+    if processes > 1:
+        from rhythm.cli.supervisor import supervise
+
+        return supervise(processes, lambda: _work(args))
+    return _work(args)
+
+
+def _work(args: Arguments) -> int:
+    """One worker process, from its application to its end."""
+    stopping = Stopping()
+    parent = os.getppid()
+    with refusals(args):
+        app = _application(args, stopping)
+        if app is None:
+            return 0
+        worker = app.worker(args.name, **_settings(args)).start()
+    _say(_introduction(app, worker))
+    stopping.hurry = worker.hurry
+    while worker.alive and not stopping.asked.wait(0.5) and os.getppid() == parent:
+        pass
+    return _stop(worker, read_duration(args.grace, "--grace"))
+
+
+def _stop(worker: PooledWorker, grace: float | None) -> int:
+    code = 0
+    running = worker.health().running
+    if worker.alive:
+        _say(f"stopping{f': {running} tasks may end first; a second signal ends their grace' if running else ''}")
+    try:
+        worker.stop(grace, LAST_S)
+    except Exception as problem:
+        _say(f"the worker failed: {problem}")
+        code = 1
+    _leave_soon(code)
+    return code
+
+
+def _leave_soon(code: int) -> None:
+    """What a task left behind (a thread that never ends) is not to hold up the process."""
+
+    def leave() -> None:
+        time.sleep(0.1)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    threading.Thread(target=leave, daemon=True).start()
+
+
+def _application(args: Arguments, stopping: Stopping) -> Rhythm | None:
+    """The application, as soon as its database answers; None if it is to stop before."""
+    from rhythm.errors import Unavailable
+
+    wait_s, said = 0.25, ""
+    while not stopping.asked.is_set():
+        try:
+            return _opened(args)
+        except (Unavailable, UsageError) as problem:
+            cause = problem if isinstance(problem, Unavailable) else problem.__cause__
+            if not isinstance(cause, Unavailable):
+                raise
+        if str(cause) != said:
+            said = str(cause)
+            _say(f"waiting for the database: {' '.join(said.split())}")
+        stopping.asked.wait(wait_s)
+        wait_s = min(2 * wait_s, LONGEST_S)
+    return None
+
+
+def _opened(args: Arguments) -> Rhythm:
+    from rhythm.app import Rhythm
+    from rhythm.app.default import made
+    from rhythm.cli.app import load_app
+
+    file, _, name = args.app.partition(":")
+    module = load_app(file)
+    app = getattr(module, name, None) if name else made()
+    if name and not isinstance(app, Rhythm):
+        raise UsageError(f"{file} has no application {name}: it must be a `rhythm.Rhythm`")
+    if app is None or args.database:
+        settings = read_settings(args.database)
+        paths = app.settings.workflow_paths if app else settings.workflow_paths
+        app = Rhythm(bounded(settings.database_url), paths, tasks=app.tasks if app else None, auto_migrate=settings.auto_migrate)
+    app.register(*args.workflows)
+    return app
+
+
+def _settings(args: Arguments) -> dict[str, Any]:
+    """What the flags say of the worker."""
+    concurrency = _whole(args.concurrency, "--concurrency") if args.concurrency else None
+    read_duration(args.grace, "--grace")
+    return {"queues": args.queues, "concurrency": concurrency}
+
+
+def _introduction(app: Rhythm, worker: PooledWorker) -> str:
+    from rhythm.settings import show_url
+
+    settings, tasks = worker.settings, len(app.tasks)
+    many = f"{tasks} {'task' if tasks == 1 else 'tasks'}" if tasks else "no tasks (so only turns of workflows)"
+    return f"worker {worker.name}: {many}, {_queues(settings.queues)}, {settings.concurrency} at once, on {show_url(settings.database_url)}"
+
+
+def _queues(names: tuple[str, ...]) -> str:
+    return f"{'queue' if len(names) == 1 else 'queues'} {', '.join(names)}"
+
+
+def _whole(text: str, what: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not int(text):
+        raise UsageError(f"{what} is a whole number from 1 on, not {text}")
+    return int(text)
+
+
+def _say(text: str) -> None:
+    print(f"rhythm: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,98 @@
+"""From a URL to a session: what every connection is told, and what is said when it is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from rhythm.errors import StoreError
+from rhythm.record import Record
+
+ANSWER_S = 60.0  # then whoever should answer is taken for lost; a lock is waited for no longer than a third of it
+LONG_S = 3600.0  # what goes through whole tables takes its time
+
+# A server that is gone is to be noticed, whatever took it away. What the URL or the environment says about these comes first.
+DEFAULTS = {
+    "connect_timeout": "10", "keepalives_idle": "15", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
+}  # fmt: skip
+ENVIRONMENT = {"connect_timeout": "PGCONNECT_TIMEOUT", "target_session_attrs": "PGTARGETSESSIONATTRS"}
+
+REFUSALS = {  # what the server says, and what to do
+    r'database ".*" does not exist': "make the database with `createdb NAME`, or check its name in the URL",
+    r'role ".*" does not exist|authentication failed|no password supplied': "check the user and the password in the URL",
+    r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
+}
+
+PASSING = "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many connections"  # refusals that end
+
+Row = Any  # a tuple, as wide as its statement says
+T = TypeVar("T")
+
+
+class Access(Record):
+    """How a store reaches its server, besides its URL."""
+
+    pooled: bool = False  # by a pooler that gives a session for a transaction
+    notify: bool = True  # tells others when there is something to claim
+    listen_url: str = ""  # past a pooler, for those who listen; the URL itself if there is none
+    answer_s: float = ANSWER_S
+
+
+class Session(psycopg.Connection[Row]):
+    """A connection that does not wait for an answer for ever: whoever is between us and the server may swallow everything."""
+
+    answer_s: float = ANSWER_S
+    era = 0  # of the store that opened it
+
+    def wait(self, gen: Generator[Any, Any, T], *args: Any, **kwargs: Any) -> T:
+        return super().wait(self._bounded(gen), *args, **kwargs)
+
+    def _bounded(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """The driver comes back several times a second to ask whether to wait longer."""
+        try:
+            awaited = next(gen)
+            deadline = time.monotonic() + self.answer_s
+            while True:
+                ready = yield awaited
+                if ready:
+                    deadline = time.monotonic() + self.answer_s
+                elif time.monotonic() > deadline:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"the server has not answered for {self.answer_s:g} s")
+                awaited = gen.send(ready)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+
+
+def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Session:
+    """A new connection, that commits every statement. A server that answers, and refuses, is told apart from one that does not."""
+    try:
+        session = Session.connect(url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url))
+    except psycopg.ProgrammingError as problem:
+        raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
+    except psycopg.OperationalError as problem:
+        if "FATAL" not in str(problem) or re.search(PASSING, str(problem)):
+            raise
+        raise StoreError(f"the PostgreSQL server refused the connection: {problem}{_to_check(str(problem))}") from problem
+    session.answer_s = answer_s
+    return session
+
+
+def _defaults(url: str) -> dict[str, Any]:
+    """Of several servers the one that can be written to: after a failover that is another than before."""
+    given = conninfo_to_dict(url)
+    several = "," in f"{given.get('host') or ''}{given.get('hostaddr') or ''}"
+    wanted = DEFAULTS | ({"target_session_attrs": "read-write"} if several else {})
+    return {name: value for name, value in wanted.items() if name not in given and ENVIRONMENT.get(name, "") not in os.environ}
+
+
+def _to_check(refusal: str) -> str:
+    """What to do about a refusal. Of what the server says while it connects there is the text alone, without a code."""
+    return next((f"; {advice}" for said, advice in REFUSALS.items() if re.search(said, refusal)), "")

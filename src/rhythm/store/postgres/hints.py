@@ -1,0 +1,238 @@
+"""That there is something to claim, from one process to the others, by NOTIFY. A hint: who does not get it finds the work by looking.
+
+It is sent after the commit and beside it, several in one: a transaction that notifies takes a lock that all of the server's others
+take when they notify, and fails when the queue of the server is full.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import logging
+import random
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+import psycopg
+from psycopg import sql
+
+from rhythm.errors import StoreError
+from rhythm.store.base import Listening
+from rhythm.store.postgres.connecting import Session
+
+log = logging.getLogger("rhythm.store")
+
+GAP_S = 0.005  # between two hints: what comes meanwhile goes with the next
+FLUSH_S = 1.0  # when a store is closed, for what was not sent yet
+IDLE_S = 30.0  # then the connection is given up until there is something to tell
+NAMES = 50  # in one hint; more are "all of them"
+LONGEST = 7000  # bytes of one hint: PostgreSQL takes just under 8000
+CHANNEL = 63  # bytes
+PROBE = "?"  # begins a hint that is a test
+PROBE_S = 5.0
+PING_S = 30.0  # of a connection that hears nothing: it may be dead
+RETRY_S = (0.1, 10.0)  # first and last rest before a connection is tried anew
+
+Connect = Callable[[], Session]
+Heard = Callable[[frozenset[str]], None]
+
+
+def channel_of(schema: str) -> str:
+    name = f"rhythm_{schema}"
+    return name if len(name.encode()) <= CHANNEL else f"rhythm_{hashlib.sha256(schema.encode()).hexdigest()[:32]}"
+
+
+def written(queues: Iterable[str]) -> str:
+    """The hint about these queues; the empty one is about all."""
+    names = sorted(queues)
+    text = json.dumps(names)
+    return text if len(names) <= NAMES and len(text) <= LONGEST else ""
+
+
+def read(hints: Iterable[str]) -> frozenset[str]:
+    """The queues of these hints; none means all of them."""
+    queues: set[str] = set()
+    for hint in hints:
+        if not hint:
+            return frozenset()
+        queues.update(json.loads(hint))
+    return frozenset(queues)
+
+
+def notify(channel: str, hint: str) -> sql.Composed:
+    return sql.SQL("SELECT pg_notify({}, {})").format(channel, hint)
+
+
+def _send(session: Session, channel: str, hint: str) -> None:
+    """In one round trip, without a setting that stays, and without waiting for a disk or a standby."""
+    begin = sql.SQL("BEGIN; SET LOCAL synchronous_commit = off; {}; COMMIT").format(notify(channel, hint))
+    session.execute(begin)
+
+
+def _rest_s(failures: int) -> float:
+    first, last = RETRY_S
+    return min(last, first * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
+
+
+class Teller:
+    """Sends the hints of one store, from a thread that is there while there is something to tell. Whatever fails is nobody's problem."""
+
+    def __init__(self, connect: Connect, channel: str) -> None:
+        self._connect, self._channel = connect, channel
+        self._lock, self._due, self._closing = threading.Lock(), threading.Event(), threading.Event()
+        self._pending: set[str] = set()
+        self._thread: threading.Thread | None = None
+
+    def tell(self, queues: Iterable[str]) -> None:
+        """There is something to claim in these queues. Returns at once."""
+        with self._lock:
+            self._pending.update(queues)
+            if self._thread is None or not self._thread.is_alive():  # it is not there in a process that was forked
+                self._thread = threading.Thread(target=self._run, name="rhythm teller", daemon=True)
+                self._thread.start()
+                atexit.register(self.close)
+        self._due.set()
+
+    def close(self) -> None:
+        """Sends what has not been sent, if that is possible soon."""
+        atexit.unregister(self.close)
+        self._closing.set()
+        self._due.set()
+        if (thread := self._thread) is not None:
+            thread.join(FLUSH_S)
+
+    def _run(self) -> None:
+        session, failures = None, 0
+        while self._waits():
+            try:
+                session = session or self._connect()
+                self._tell(session)
+                failures = 0
+                self._closing.wait(GAP_S)
+            except (psycopg.Error, StoreError, OSError) as problem:
+                log.debug("nobody was told of work: %s", problem)
+                if session is not None:
+                    session.close()
+                session, failures = None, failures + 1
+                if self._closing.wait(_rest_s(failures)):
+                    break
+        if session is not None:
+            session.close()
+
+    def _waits(self) -> bool:
+        """Whether there is something to tell, at last."""
+        while True:
+            called = self._due.wait(IDLE_S)
+            with self._lock:
+                if self._pending:
+                    return True
+                if not called or self._closing.is_set():
+                    self._thread = None
+                    return False
+                self._due.clear()
+
+    def _tell(self, session: Session) -> None:
+        with self._lock:
+            queues, self._pending = self._pending, set()
+        try:
+            _send(session, self._channel, written(queues))
+        except BaseException:
+            with self._lock:
+                self._pending |= queues
+            raise
+
+
+class PostgresListening(Listening):
+    """A thread that hears hints on a connection of its own, and asks to look for everything whenever it begins to hear."""
+
+    def __init__(self, listen: Connect, tell: Connect, channel: str, heard: Heard) -> None:
+        """`listen`: to the server itself. `tell`: as the store does, to find out whether one hears it."""
+        self._listen, self._tell, self._channel, self._heard = listen, tell, channel, heard
+        super().__init__()
+        self._hints: list[str] = []
+        self._probe, self._probe_until = "", 0.0
+        self._end, self._ended = socket.socketpair()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="rhythm listener", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        if not self._closed.is_set():
+            self._closed.set()
+            self._end.send(b".")
+            self._thread.join(FLUSH_S)
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._closed.is_set():
+            try:
+                with contextlib.closing(self._listen()) as session:
+                    session.add_notify_handler(lambda notice: self._hints.append(notice.payload))
+                    session.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
+                    failures = 0
+                    self._call(frozenset())
+                    self._begin_probe()
+                    self._hear(session)
+            except (psycopg.Error, StoreError, OSError) as problem:
+                failures += 1
+                self._say(f"the connection that listens for work is lost: {str(problem).strip()}")
+                self._closed.wait(_rest_s(failures))
+        self._end.close()
+        self._ended.close()
+
+    def _hear(self, session: Session) -> None:
+        while not self._closed.is_set():
+            until = min(PING_S, self._probe_until - time.monotonic()) if self._probe else PING_S
+            readable = select.select([session.fileno(), self._ended.fileno()], [], [], max(0.0, until))[0]
+            if self._ended.fileno() in readable:
+                return
+            if readable:
+                self._take(session)
+            elif not self._probe:
+                session.execute("SELECT 1")
+            self._pass_on()
+
+    def _take(self, session: Session) -> None:
+        session.pgconn.consume_input()
+        while notice := session.pgconn.notifies():
+            self._hints.append(notice.extra.decode())
+
+    def _pass_on(self) -> None:
+        hints, self._hints = self._hints, []
+        if self._probe and self._probe in hints:
+            self._probe = ""
+            self._say("")
+        elif self._probe and time.monotonic() >= self._probe_until:
+            self._probe = ""
+            self._say("nothing is heard of what is told by NOTIFY: LISTEN needs a direct connection, past PgBouncer (listen_url)")
+        if told := [hint for hint in hints if not hint.startswith(PROBE)]:
+            self._call(read(told))
+
+    def _begin_probe(self) -> None:
+        """A hint to oneself, by another connection: one that is lent by a pooler for each transaction hears only itself."""
+        self._probe, self._probe_until = PROBE + secrets.token_hex(8), time.monotonic() + PROBE_S
+        try:
+            with contextlib.closing(self._tell()) as session:
+                session.answer_s = PROBE_S
+                _send(session, self._channel, self._probe)
+        except (psycopg.Error, StoreError, OSError) as problem:
+            self._probe = ""
+            self._say(f"nobody can be told of work by NOTIFY: {str(problem).strip()}")
+
+    def _call(self, queues: frozenset[str]) -> None:
+        try:
+            self._heard(queues)
+        except Exception:
+            log.exception("what was to hear of work has failed")
+
+    def _say(self, problem: str) -> None:
+        """Once for each time that it begins."""
+        if problem and not self.problem:
+            log.warning("%s; until then work is found by looking for it now and then", problem)
+        self.problem = problem

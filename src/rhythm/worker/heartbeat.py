@@ -1,0 +1,106 @@
+"""The heartbeat of a worker: it tells the database that the worker lives, prolongs its claims, and asks which of them it still has.
+
+A worker that is not heard of for `dead_after_s` is taken for dead, and its work given to others. So a worker does not trust itself
+any longer than that either: when no beat got through in time, what runs here is given up, whatever the database would say.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator, Mapping
+
+from rhythm.record import Record
+from rhythm.store.base import Beat, Store
+
+
+class HeartSettings(Record):
+    """How often a worker beats, and what it loses if it does not."""
+
+    every_s: float = 5.0
+    dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others
+    claim_ttl_s: float = 300.0  # claims expire by themselves after so long, unless they are prolonged
+    margin_s: float = 6.0  # before its claims may pass to others, a worker begins nothing more
+
+    @property
+    def between_s(self) -> float:
+        """From one beat to the next: often enough to prolong claims in time."""
+        return min(self.every_s, self.claim_ttl_s / 3, self.dead_after_s / 3)
+
+    @property
+    def trusted_s(self) -> float:
+        """How long after a beat was sent nobody takes the worker for dead."""
+        return self.dead_after_s - min(self.margin_s, self.dead_after_s / 5)
+
+
+class Answer(Record):
+    """What the database said to a beat: `mine` is all that the worker has claimed, with fence and wakes."""
+
+    sent_at: float
+    claims: Mapping[str, int]  # what the worker held when the beat was sent
+    prolonged: bool
+    mine: Mapping[str, tuple[int, int]]
+
+    def fence(self, id: str) -> int | None:
+        return self.mine[id][0] if id in self.mine else None
+
+    def wakes(self, id: str) -> int:
+        return self.mine[id][1]
+
+
+class Heartbeat:
+    """The beats of one worker. One thread at a time sends them, its own or the worker's; the worker takes the answers.
+
+    Time is measured from before a beat is sent: when its answer comes, that time has already passed for the others.
+    """
+
+    def __init__(
+        self, store: Store, describe: Callable[[], Beat], claims: Callable[[], dict[str, int]], settings: HeartSettings,
+        now: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self.store, self.describe, self.claims, self.settings, self.now = store, describe, claims, settings, now
+        self.apart = False  # another thread than the worker's sends the beats
+        self.until = float("-inf")  # nobody takes the worker for dead before this
+        self._next = self._answered = float("-inf")  # when the next beat is due; the same, as of the last one that got through
+        self._prolonged_at = now()
+        self._steady_since: float | None = None
+        self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+
+    @property
+    def rest_s(self) -> float:
+        """Seconds until the next beat."""
+        return max(0.0, self._next - self.now())
+
+    def run_once(self) -> None:
+        """Sends one beat. `StoreError` if it may not have got through."""
+        sent_at, claims = self.now(), self.claims()
+        self._next = sent_at + self.settings.between_s
+        prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
+        mine = self.store.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
+        if prolong:
+            self._prolonged_at = sent_at
+        if self._steady_since is None or sent_at >= self.until:
+            self._steady_since = sent_at
+        self.until, self._answered = sent_at + self.settings.trusted_s, self._next
+        self._answers.put(Answer(sent_at, claims, prolong, mine))
+
+    def lapse(self) -> bool:
+        """Whether the worker may be dead to the others by now; then it is told so, before it hears of any later beat."""
+        lapsed = self._steady_since is not None and self.now() >= self.until
+        if lapsed:
+            self._steady_since = None
+            self._answers.put(None)
+        return lapsed
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the last beat that was due got through."""
+        return self._steady_since is not None and self._next == self._answered
+
+    def steady(self) -> bool:
+        """Whether the database has been there long enough to blame the silence of others on themselves."""
+        return self._steady_since is not None and self.now() - self._steady_since >= self.settings.dead_after_s
+
+    def answers(self) -> Iterator[Answer | None]:
+        """What has come since the last time, in order; None: the worker's time was over."""
+        while not self._answers.empty():
+            yield self._answers.get_nowait()

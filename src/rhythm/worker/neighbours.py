@@ -1,0 +1,40 @@
+"""The workers on this machine: of those it can be seen whether their processes are still there.
+
+So what a worker held that was killed goes on as soon as another one is started beside it. Elsewhere its silence must be waited out.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from rhythm.store.base import Store
+
+
+def _machine() -> str:
+    """Where a process id means the same process: one boot of a machine, and of a container on it. Empty: nobody can tell."""
+    with suppress(OSError):
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    return ""
+
+
+HOST, MACHINE = socket.gethostname(), _machine()
+
+
+def see_off(store: Store) -> None:
+    """Lets go of what workers of this machine have claimed whose processes have ended."""
+    gone = [seen.worker for seen in store.workers() if seen.machine == MACHINE != "" and not lives(seen.pid)]
+    if gone:
+        store.leave(*gone)
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

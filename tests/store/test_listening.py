@@ -1,0 +1,393 @@
+"""How a process hears that another has left something to claim: after the commit, soon, and at nobody's cost."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from rhythm.store.base import (
+    COMPLETED,
+    FAILED,
+    SYSTEM_QUEUE,
+    TASK,
+    WORKFLOW,
+    Family,
+    Listening,
+    NewEvent,
+    NewExecution,
+    NewSignal,
+    NewTimer,
+    NewWait,
+    Store,
+    TaskEnd,
+    TurnCommit,
+)
+from rhythm.store.postgres import hints
+from rhythm.store.postgres.connecting import Access
+from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite.store import SqliteStore, clock_us
+from tests.support.postgres import Schemas
+from tests.support.stores import KINDS, SqliteFiles, Stores, rows
+
+SOON_S = 20.0  # for a thread that has everything it needs
+TTL = 30.0
+
+
+class Ear:
+    """Everything that was heard, in order."""
+
+    def __init__(self) -> None:
+        self.heard: list[frozenset[str]] = []
+        self.changed = threading.Condition()
+
+    def __call__(self, queues: frozenset[str]) -> None:
+        with self.changed:
+            self.heard.append(queues)
+            self.changed.notify_all()
+
+    def until(self, done: Callable[[list[frozenset[str]]], bool]) -> list[frozenset[str]]:
+        """What was heard until this is true of it; from then on it hears anew."""
+        with self.changed:
+            assert self.changed.wait_for(lambda: done(self.heard), SOON_S), self.heard
+            heard, self.heard = self.heard, []
+            return heard
+
+
+@pytest.fixture(params=KINDS)
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    if request.param == "sqlite":
+        files = SqliteFiles(tmp_path)
+        yield files
+        files.close()
+    else:
+        yield request.getfixturevalue("schemas")
+
+
+@pytest.fixture
+def listening() -> Iterator[Callable[[Store, Ear], Listening]]:
+    """Begins to listen, and has looked for everything once."""
+    begun: list[Listening] = []
+
+    def begin(store: Store, ear: Ear) -> Listening:
+        begun.append(store.listen(ear))
+        ear.until(lambda heard: frozenset() in heard)
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.close()
+
+
+Listen = Callable[[Store, Ear], Listening]
+
+
+def two(stores: Stores) -> tuple[Store, Store]:
+    if isinstance(stores, SqliteFiles):
+        return stores.empty_store(clock_us), stores.store(clock_us)
+    return stores.empty_store(), stores.store()
+
+
+def until(done: Callable[[], Any]) -> None:
+    """For what only the server or another thread can tell."""
+    limit = time.monotonic() + SOON_S
+    while not done():
+        assert time.monotonic() < limit
+        threading.Event().wait(0.005)
+
+
+def new(id: str, queue: str = "default", **changes: Any) -> NewExecution:
+    return NewExecution(id, WORKFLOW, "main", queue).replace(**changes)
+
+
+def test_a_listener_looks_for_everything_first_and_hears_of_a_start(stores: Stores, listening: Listen) -> None:
+    store, other = two(stores)
+    ear = Ear()
+    listening(store, ear)
+    other.start([new("w", "mail")])
+    heard = ear.until(bool)
+    assert heard[0] in (frozenset(), {"mail"})
+    assert [claim.id for claim in store.claim("a", ["mail"], 1, TTL)] == ["w"]
+
+
+def test_who_has_closed_hears_nothing_more(stores: Stores, listening: Listen) -> None:
+    store, other = two(stores)
+    deaf, ear = Ear(), Ear()
+    listening(store, deaf).close()
+    listening(store, ear)
+    other.start([new("w")])
+    ear.until(bool)
+    assert deaf.heard == []
+
+
+def test_a_database_in_memory_has_nobody_to_hear_of() -> None:
+    store = SqliteStore(":memory:")
+    listening = store.listen(lambda queues: None)
+    assert listening.problem == ""
+    listening.close()
+    store.close()
+
+
+# PostgreSQL
+
+
+@pytest.fixture
+def told(schemas: Schemas) -> PostgresStore:
+    """A store of which one sees what it tells."""
+    return schemas.empty_store()
+
+
+@pytest.fixture
+def says(told: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], set[str]]:
+    """The queues that a call tells of, once it has returned."""
+    queues: set[str] = set()
+    monkeypatch.setattr(told.db, "_tell", queues.update)
+
+    def saying(work: Callable[[], object]) -> set[str]:
+        queues.clear()
+        work()
+        return set(queues)
+
+    return saying
+
+
+Says = Callable[[Callable[[], object]], set[str]]
+
+
+def claim(store: Store, id: str) -> tuple[int, int]:
+    """Fence and wakes."""
+    found = {claim.id: claim for claim in store.claim("a", ["default", "mail"], 100, TTL)}
+    return found[id].fence, found[id].wakes
+
+
+def parked(store: Store, id: str, seq: int = 0, **changes: Any) -> TurnCommit:
+    fence, wakes = claim(store, id)
+    turn = TurnCommit(id, seq, fence, wakes, "park", "a", "turn", snapshot=b"s").replace(**changes)
+    store.commit([turn], [])
+    return turn
+
+
+def test_starts_are_told_unless_they_are_delayed_or_there_already(told: PostgresStore, says: Says) -> None:
+    assert says(lambda: told.start([new("w"), new("x", "mail"), new("y", "later", delay_s=60)])) == {"default", "mail"}
+    assert says(lambda: told.start([new("w")])) == set()
+
+
+def test_turns_tell_of_what_they_leave_to_others(told: PostgresStore, says: Says) -> None:
+    told.start([new("w")])
+    child = NewExecution("w.1", TASK, "work", "mail", parent_id="w", child_no=1, root_id="w")
+    assert says(lambda: parked(told, "w", starts=(child,))) == {"mail"}
+    fence, _ = claim(told, "w.1")
+    assert says(lambda: told.commit([], [TaskEnd("w.1", fence, COMPLETED, "1")])) == {SYSTEM_QUEUE}
+    assert says(lambda: parked(told, "w", 1, end="yield")) == {SYSTEM_QUEUE}
+    assert says(lambda: parked(told, "w", 2)) == set()
+
+
+def test_whatever_wakes_from_outside_is_told_and_what_wakes_nobody_is_not(told: PostgresStore, says: Says) -> None:
+    told.start([new(id) for id in ("w", "x", "y")])
+    for id, waits in (("w", ()), ("x", (NewWait(1, "paid", "{}"),)), ("y", ())):
+        found = {claim.id: claim for claim in told.claim("a", ["default"], 1, TTL)}[id]
+        told.commit([TurnCommit(id, 0, found.fence, found.wakes, "park", "a", "turn", snapshot=b"s", waits=waits)], [])
+    assert says(lambda: told.signal(NewSignal("s", "w", "go", "1"), 10)) == {SYSTEM_QUEUE}
+    assert says(lambda: told.signal(NewSignal("s", "w", "go", "1"), 10)) == set()
+    assert says(lambda: told.signal(NewSignal("t", "w", "go", "1"), 10)) == set(), "it is free already"
+    assert says(lambda: told.publish(NewEvent("e", "paid", "{}"))) == {SYSTEM_QUEUE}
+    assert says(lambda: told.publish(NewEvent("f", "paid", "{}"))) == set()
+    assert says(lambda: told.pause("y", True)) == {SYSTEM_QUEUE}
+    fence, _ = claim(told, "y")
+    assert says(lambda: told.cancel(["y"])) == set(), "whoever holds it looks by itself"
+    assert says(lambda: told.release({"y": fence}, 60)) == set()
+    assert says(lambda: told.cancel(["y"])) == {SYSTEM_QUEUE}, "it was delayed, and is free"
+
+
+def test_what_comes_due_is_told(told: PostgresStore, says: Says) -> None:
+    told.start([new("w"), new("later", "mail", delay_s=1e-6)])
+    assert says(lambda: parked(told, "w", timers=(NewTimer(1, 0.0),))) == set()
+    assert says(lambda: told.fire_timers(10)) == {SYSTEM_QUEUE, "mail"}
+
+
+def test_what_is_given_back_or_taken_back_is_told(told: PostgresStore, says: Says) -> None:
+    told.start([new("w"), NewExecution("t", TASK, "work", "mail")])
+    fences = {claim.id: claim.fence for claim in told.claim("a", ["default", "mail"], 10, 0.0)}
+    assert says(lambda: told.rescue(10, 3)) == {"default", "mail"}
+    fences = {claim.id: claim.fence for claim in told.claim("a", ["default", "mail"], 10, TTL)}
+    assert says(lambda: told.release(fences)) == {"default", "mail"}
+
+
+def test_a_retry_and_a_lost_wake_are_told(told: PostgresStore, says: Says) -> None:
+    told.start([new("w"), new("x")])
+    fences = {claim.id: claim for claim in told.claim("a", ["default"], 10, TTL)}
+    ends = {"w": dict(end="finish", status=FAILED), "x": dict(end="park")}
+    for id, changes in ends.items():
+        told.commit([TurnCommit(id, 0, fences[id].fence, fences[id].wakes, "park", "a", "t", snapshot=b"s").replace(**changes)], [])
+
+    def again(family: Family) -> Family:
+        return Family((family.executions[0].replace(id="again", status=0, retry_of="w", root_id="again", finished_at=None, error=None),))
+
+    assert says(lambda: told.retry("w", again)) == {"default"}
+    assert says(lambda: told.mend({"x": 1}, [])) == {SYSTEM_QUEUE}
+
+
+def test_nothing_is_heard_before_the_commit(schemas: Schemas, listening: Listen) -> None:
+    """Of a start in the caller's own transaction: the hint goes out with it, or not at all."""
+    store, ear = schemas.empty_store(), Ear()
+    listening(store, ear)
+    with psycopg.connect(schemas.url) as connection:
+        store.within(connection).start([new("undone", "never")])
+        connection.rollback()
+        store.within(connection).start([new("w", "mail")])
+        schemas.store().start([new("x", "other")])
+        assert ear.until(lambda heard: {"other"} in heard)[-1] == {"other"}
+        connection.commit()
+    assert ear.until(bool) == [{"mail"}]
+
+
+def test_hints_of_one_moment_are_one(schemas: Schemas, listening: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "GAP_S", 0.2)
+    store, other, ear = schemas.empty_store(), schemas.store(), Ear()
+    listening(store, ear)
+    for n in range(50):
+        other.start([new(f"w{n}", f"queue-{n % 5}")])
+    other.close()
+    heard = ear.until(lambda heard: len(frozenset().union(*heard)) == 5)
+    assert len(heard) < 10
+
+
+def test_many_queues_are_all_of_them(schemas: Schemas, listening: Listen) -> None:
+    store, ear = schemas.empty_store(), Ear()
+    listening(store, ear)
+    schemas.store().start([new(f"w{n}", f"{'q' * 150}{n}") for n in range(60)])
+    assert ear.until(bool) == [frozenset()]
+
+
+def test_who_closes_at_once_is_heard(schemas: Schemas, listening: Listen) -> None:
+    """A short script that starts one workflow and ends."""
+    store, other, ear = schemas.empty_store(), schemas.store(), Ear()
+    listening(store, ear)
+    other.start([new("w", "mail")])
+    other.close()
+    assert other._teller._thread is None
+    assert ear.until(bool) == [{"mail"}]
+
+
+def test_a_teller_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "RETRY_S", (0.001, 0.01))
+    monkeypatch.setattr(hints, "FLUSH_S", 0.05)
+    store, other, ear = schemas.empty_store(), schemas.store(), Ear()
+    connect, tried = other._teller._connect, threading.Event()
+
+    def refuse() -> Any:
+        tried.set()
+        raise psycopg.OperationalError("the queue is full")
+
+    monkeypatch.setattr(other._teller, "_connect", refuse)
+    listening = store.listen(ear)
+    other.start([new("w", "mail")])
+    assert tried.wait(SOON_S)
+    other.start([new("x", "more")])
+    monkeypatch.setattr(other._teller, "_connect", connect)
+    assert ear.until(lambda heard: {"mail", "more"} in heard)
+    listening.close()
+
+
+def test_a_teller_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "FLUSH_S", 0.05)
+    store, hangs, asked = schemas.empty_store(), threading.Event(), threading.Event()
+
+    def hang() -> Any:
+        asked.set()
+        hangs.wait(SOON_S)
+        raise psycopg.OperationalError("it hung")
+
+    monkeypatch.setattr(store._teller, "_connect", hang)
+    store.start([new("w")])
+    assert asked.wait(SOON_S)
+    store.start([new("x")])
+    store.close()
+    assert store._teller._thread is not None
+    hangs.set()
+
+
+def test_a_listener_that_is_stuck_stops_nobody(schemas: Schemas) -> None:
+    store, goes_on = schemas.empty_store(), threading.Event()
+    stuck = store.listen(lambda queues: goes_on.wait(SOON_S) and None)
+    store.start([new("w")])
+    assert [claim.id for claim in store.claim("a", ["default"], 1, TTL)] == ["w"]
+    goes_on.set()
+    stuck.close()
+
+
+def test_after_a_lost_connection_everything_is_looked_for(schemas: Schemas, caplog: pytest.LogCaptureFixture) -> None:
+    """What was told meanwhile is lost."""
+    store, ear = schemas.empty_store(), Ear()
+    listening = store.listen(ear)
+    ear.until(bool)
+    find = f"SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%{schemas.name}%' AND state = 'idle'"
+    until(lambda: schemas.admin.execute(find.encode()).fetchall())
+    with caplog.at_level(logging.WARNING, "rhythm.store"):
+        schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", schemas.admin.execute(find.encode()).fetchone())
+        assert ear.until(bool) == [frozenset()]
+    assert len([record for record in caplog.records if "is lost" in record.getMessage()]) == 1
+    until(lambda: listening.problem == "")
+    listening.close()
+
+
+def test_a_listener_that_hears_nothing_of_what_is_told_says_so(
+    schemas: Schemas, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as one that a pooler lends a session for each transaction, or one of another database."""
+    monkeypatch.setattr(hints, "PROBE_S", 0.1)
+    schemas.admin.execute("DROP DATABASE IF EXISTS elsewhere")
+    schemas.admin.execute("CREATE DATABASE elsewhere")
+    access = Access(listen_url=schemas.url.replace("/postgres?", "/elsewhere?"))
+    store = PostgresStore(schemas.url, schemas.name, access=access)
+    with caplog.at_level(logging.WARNING, "rhythm.store"):
+        listening = store.listen(lambda queues: None)
+        until(lambda: listening.problem)
+    assert "past PgBouncer (listen_url)" in listening.problem
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{listening.problem}; until then work is found by looking for it now and then"
+    ]
+    listening.close()
+    store.close()
+    schemas.admin.execute("DROP DATABASE elsewhere WITH (FORCE)")
+
+
+def test_a_notify_that_is_blocked_is_told_as_a_problem(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "PROBE_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = PostgresStore(
+            f"postgresql://x@127.0.0.1:{silent.getsockname()[1]}/x?connect_timeout=2", "x", access=Access(listen_url=schemas.url)
+        )
+        listening = store.listen(lambda queues: None)
+        until(lambda: listening.problem)
+        assert "nobody can be told of work by NOTIFY" in listening.problem
+        listening.close()
+
+
+def test_without_notify_nobody_tells_and_nobody_listens(schemas: Schemas) -> None:
+    schemas.empty_store()
+    store = PostgresStore(schemas.url, schemas.name, access=Access(notify=False))
+    listening = store.listen(lambda queues: None)
+    assert (listening.problem, type(listening)) == ("", Listening)
+    store.start([new("w")])
+    assert store._teller._thread is None
+    store.close()
+
+
+def test_a_hint_never_waits_for_the_disk(schemas: Schemas) -> None:
+    seen: list[str] = []
+
+    class Recorded:
+        def execute(self, text: Any) -> None:
+            seen.append(text.as_string(schemas.admin))
+
+    hints._send(Recorded(), "c", "[]")
+    assert seen == ["BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('c', '[]'); COMMIT"]
+    assert rows(schemas.store(), "SELECT 1") == [(1,)]
