@@ -230,11 +230,13 @@ def _show_length(value: float | None) -> str:
 
 
 def show_url(url: str) -> str:
-    """A database URL without its password."""
+    """A database URL without its password, which may also be among its parameters."""
     scheme, colon, rest = url.partition("://")
-    who, at, where = rest.rpartition("@")
+    place, question, query = rest.partition("?")
+    who, at, where = place.rpartition("@")
     user, has, _ = who.partition(":")
-    return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}"
+    shown = "&".join(f"{part.partition('=')[0]}=***" if "password=" in part else part for part in query.split("&"))
+    return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}{question}{shown}"
 
 
 class Setting(Record):
