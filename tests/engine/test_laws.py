@@ -306,6 +306,7 @@ def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
     while not world.handlers.agenda:
         world.round()
     world.worker.stop()
+    world._boot()
     taken: list[str] = []
 
     def take(name: str, answer: Any) -> None:
@@ -618,6 +619,18 @@ def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: Make
         world.round()
         most = max(most, len(world.worker.bodies.running))
     assert most == 3
+
+
+def test_children_of_one_turn_ask_for_their_workflow_once(make_world: MakeWorld) -> None:
+    flow = """
+    workflow main { let all_of_them = await all([workflow("kid", n) for n in range(30)])\nreturn len(all_of_them) }
+    workflow kid { return 1 }
+    """
+    world = make_world(flow)
+    asked, find = list[str](), world.worker.planner.programs
+    world.worker.planner.programs = lambda name, version: asked.append(name) or find(name, version)
+    world.start()
+    assert (result_of(world.run()), asked) == (30, ["kid"])
 
 
 def test_workflow_keeps_its_slot_between_two_tasks_of_its_own(make_world: MakeWorld) -> None:

@@ -229,9 +229,14 @@ class Worker:
 
     def _live(self) -> None:
         """Takes in what the database has answered to the heartbeats, and sends them where nobody else does."""
-        if not self.heart.apart and self.heart.rest_s <= 0:
+        if not self.heart.apart:
             self.heart.lapse()
+        self._take_beats()
+        if not self.heart.apart and self.heart.rest_s <= 0:
             self.heart.run_once()
+            self._take_beats()
+
+    def _take_beats(self) -> None:
         for answer in self.heart.answers():
             if answer is None:
                 self._lapsed()
