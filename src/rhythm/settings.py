@@ -24,6 +24,7 @@ class Settings(Record):
     """Every setting with its value. `sources` says where each came from; lengths of time are in seconds."""
 
     database_url: str
+    listen_url: str
     workflow_paths: tuple[str, ...]
     auto_migrate: bool
     queues: tuple[str, ...]
@@ -55,6 +56,7 @@ class Settings(Record):
 class Given(TypedDict, total=False):
     """Settings as arguments; None, or left out: look elsewhere."""
 
+    listen_url: str | None
     auto_migrate: bool | None
     queues: Iterable[str] | str | None
     concurrency: int | None
@@ -239,6 +241,10 @@ def show_url(url: str) -> str:
     return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}{question}{shown}"
 
 
+def _show_listen_url(url: str) -> str:
+    return show_url(url) or "as database_url"
+
+
 class Setting(Record):
     """How a setting is read and shown, and what it is for."""
 
@@ -254,6 +260,7 @@ class Setting(Record):
 
 SETTINGS: dict[str, Setting] = {
     "database_url": Setting("database_url", "sqlite:///rhythm.db", _text, "where executions live: sqlite:///… or postgresql://…", show_url),
+    "listen_url": Setting("listen_url", "", _text, "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
     "workflow_paths": Setting("workflow_paths", (), _texts, f"files and folders of .flow files; {FOLDER} if it exists"),
     "auto_migrate": Setting("auto_migrate", True, _flag, "bring the tables up to date when the application starts"),
     "queues": Setting("queues", ("default",), _queues, "the queues that a worker serves"),
