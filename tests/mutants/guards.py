@@ -625,7 +625,16 @@ WORKER = (
     ),
     Guard(
         "what is held here is compared with the database after no answer", law("claim_without_an_answer_is_given_back_at_once"),
-        engine=worker("step", "if self.unsure or self.store.era != self._era:", "if False:"),
+        engine=worker("step", "if self.unsure or", "if"),
+    ),
+    Guard(
+        "what is held here is compared with the database after anybody's connection was lost",
+        law("claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_lost"),
+        engine=worker("step", "or self.store.era != self._era", ""),
+    ),
+    Guard(
+        "what is sent again is still mine", law("turn_is_not_sent_again_with_a_fence_that_another_has_by_now"),
+        engine=worker("_sent", "turns = [turn for turn in turns if mine.get(turn.id) == turn.fence]", "pass"),
     ),
     Guard(
         "what was lost without notice is dropped", law("claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer"),
