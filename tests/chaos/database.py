@@ -9,17 +9,17 @@ import time
 
 from tests.chaos.report import Figure, at_least, at_most, shown, spread
 from tests.chaos.server import Server, own_server, until
-from tests.chaos.world import World, world
+from tests.chaos.world import SHORT, World, world
 
-WORKERS, IN_FLIGHT = 4, 80
+WORKERS, IN_FLIGHT = 4, 60
 SESSIONS = 8  # that one worker may have open
 LONGEST_DOWN_S = 5.0
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    stops, programs = max(1, round(8 * scale)), max(30, round(400 * scale))
+    stops, programs = max(1, round(8 * scale)), max(20, round(400 * scale))
     with own_server() as server, world(server.url, seed, programs) as w:
-        w.workers.start(WORKERS)
+        w.workers.start(WORKERS if scale > SHORT else 2)
         progress_s, ended = list[float](), [0]
 
         def strike() -> float:

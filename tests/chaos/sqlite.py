@@ -9,9 +9,9 @@ import sqlite3
 import tempfile
 from pathlib import Path
 
-from tests.chaos.kills import takeover
+from tests.chaos.kills import LASTING, takeover
 from tests.chaos.report import Figure, at_least, none, shown
-from tests.chaos.world import world
+from tests.chaos.world import SHORT, world
 
 WORKERS, IN_FLIGHT = 3, 40
 
@@ -22,12 +22,15 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 
 def _kills(seed: int, scale: float) -> list[Figure]:
     kills, programs = max(2, round(15 * scale)), max(30, round(500 * scale))
-    with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder, world(f"sqlite:///{folder}/rhythm.db", seed, programs) as w:
+    with (
+        tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder,
+        world(f"sqlite:///{folder}/rhythm.db", seed, programs, LASTING) as w,
+    ):
         w.workers.start(WORKERS)
         gone = dict[int, float]()
 
         def kill() -> float:
-            victim = w.chance.choice(w.workers.alive)
+            victim = w.chance.choice(w.workers.ready or w.workers.alive)
             victim.kill()
             gone[victim.pid] = victim.killed_at or 0.0
             w.workers.start()
@@ -41,7 +44,7 @@ def _kills(seed: int, scale: float) -> list[Figure]:
         return [
             *verdict,
             at_least("kills", len(gone), kills),
-            *takeover(w, gone),
+            *takeover(w, gone, 1 if scale > SHORT else 0),
             none("`database is locked` in the logs", w.workers.said("locked")),
             none("damage (integrity_check)", whole),
         ]
