@@ -10,6 +10,7 @@ from tests.chaos.processes import LOST, PATIENT
 from tests.chaos.report import Figure, at_least, none, spread
 from tests.chaos.server import own_server
 from tests.chaos.world import SHORT, world
+from tests.support.debian import unpacked
 
 IN_FLIGHT = 60
 SKEWS = ("+3h", "-1h", "+0", "-1h")
@@ -23,7 +24,9 @@ workflow asleep(inputs) {
 
 
 def library() -> str:
-    return next(str(path) for path in Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    found = unpacked("libfaketime", "libfaketime.so.1")
+    assert found, "the clocks of processes are changed with libfaketime, a package of Debian: install it"
+    return str(found)
 
 
 def skewed(skew: str) -> dict[str, str]:
