@@ -31,7 +31,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             *w.verdict(),
             at_least("programs started", len(w.load.started), programs),
             at_least("kills", len(gone), kills),
-            *takeover(w, gone, 1),
+            *takeover(w, gone, 1 if scale > SHORT else 0),
             shown("deadlocks (retried)", server.logged("deadlock detected")),
             at_most("sessions left, ours", len(server.sessions()), 4),
         ]
