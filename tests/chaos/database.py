@@ -24,7 +24,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 
         def strike() -> float:
             if (len(progress_s) < stops and w.chance.random() < 0.15) or ended[0] > 8 * len(progress_s) + 4:
-                progress_s.append(restart(server, w, min(1.0, LONGEST_DOWN_S * scale * 4)))
+                progress_s.append(restart(server, w, LONGEST_DOWN_S if scale > SHORT else 1.0))
                 return 1.0
             ended[0] += server.end_session(w.chance)
             return w.chance.random() * 0.5
@@ -47,7 +47,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 def restart(server: Server, w: World, longest_s: float) -> float:
     """Stops and starts it; how long after it accepts connections the first turn was committed."""
     server.stop("immediate")
-    back = time.monotonic() + w.chance.random() * max(longest_s, 1.0)
+    back = time.monotonic() + w.chance.random() * longest_s
     w.chance.choice(w.workers.alive).kill()
     w.workers.start()
     while time.monotonic() < back:

@@ -34,7 +34,9 @@ def scenario(seed: int, scale: float) -> list[Figure]:
                 count[0] += 1
             return w.chance.uniform(0.2, 1.5)
 
-        done = lambda: enough() and not frozen and len(w.load.started) >= programs  # noqa: E731
+        def done() -> bool:
+            return enough() and not frozen and len(w.load.started) >= programs
+
         w.torment(strike, done, IN_FLIGHT, 60.0 + 8.0 * freezes)
         return [
             *w.verdict(exactly_once=False),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.chaos import ledger
-from tests.chaos.processes import DEAD_AFTER_S
 from tests.chaos.report import Figure, at_least, at_most, shown, spread
 from tests.chaos.server import own_server
 from tests.chaos.world import SHORT, World, world
 
 WORKERS, IN_FLIGHT = 4, 120
+TAKEOVER_S = 15.0  # at the latest, on a machine that has other things to do as well
 LASTING = {"RHYTHM_TEST_CHAOS_LASTS_S": "0.2"}  # so that something runs on whoever is killed
 
 
@@ -40,4 +40,4 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 def takeover(w: World, gone: dict[int, float], least: int) -> list[Figure]:
     """Until somebody else begins what the dead one was running: it must be missed first, and then rescued."""
     found = ledger.takeovers_s(ledger.read(w.folder), gone)
-    return [at_least("tasks cut short", len(found), least), *spread("takeover of what it ran", found, most_p99=DEAD_AFTER_S + 4.0)]
+    return [at_least("tasks cut short", len(found), least), *spread("takeover of what it ran", found, most_p99=TAKEOVER_S)]

@@ -56,7 +56,7 @@ class World:
         bodies, tasks = sum(line.what == "began" for line in lines), len(ledger.begun(lines))
         again = ledger.again(lines, self.load.finished_at())
         return [
-            shown("programs completed", len(self.load.started) if settled else f"not all of {len(self.load.started):,}"),
+            Figure("programs completed", len(self.load.started), "" if settled else "NOT ALL", settled),
             shown("programs a second", len(self.load.started) / took_s),
             none("wrong results", self.load.wrong()),
             none("acknowledged starts and signals lost", self.load.lost()),
