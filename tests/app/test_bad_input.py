@@ -158,7 +158,7 @@ def test_worker_that_is_stopped_while_the_database_is_away_stops(make_app: MakeA
     app.start_workflow("fine")
     while not away:
         pass
-    worker.stop(grace_s=0.1)
+    worker.stop(grace=0.1)
     assert not worker._thread.is_alive()
 
 

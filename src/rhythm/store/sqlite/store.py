@@ -357,7 +357,7 @@ class SqliteStore(base.Store):
 
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
         with self._transaction():
-            self._all("beat", {**beat.__dict__, "queues": json.dumps(beat.queues)})
+            self._all("beat", {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues)})
             self._extend(claims, ttl_s)
             return {id: (fence, wakes) for id, fence, wakes in self._all("held_now", beat.worker)}
 
