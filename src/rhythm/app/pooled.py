@@ -102,7 +102,7 @@ class PooledWorker:
 
     def start(self) -> Self:
         self._thread.start()
-        self._app.workers.append(self)
+        self._app.running.append(self)
         return self
 
     def wake(self) -> None:
@@ -123,8 +123,8 @@ class PooledWorker:
         self._stop.set()
         self.wake()
         self._thread.join(last_s)
-        if self in self._app.workers:
-            self._app.workers.remove(self)
+        if self in self._app.running:
+            self._app.running.remove(self)
         if self.error is not None:
             raise self.error
 
