@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim mutants pgbouncer model bench fmt format lint types clean
+.PHONY: help demo test check sim chaos mutants pgbouncer model bench fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ check: format test ## Format, lint, types and tests: before a commit
 
 sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000 [DATABASE=postgres]
 	@$(BIN)/python -m tests.engine.simulation $(SEEDS) --database $(DATABASE) $(ARGS)
+
+chaos: $(INSTALLED) ## Kill, freeze and cut real workers and databases, ten minutes: make chaos ARGS="kills --minutes 2"
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 mutants: $(INSTALLED) ## Take each guard of the protocol away: its tests must fail
 	@$(BIN)/python -m tests.mutants $(ARGS)

@@ -117,10 +117,10 @@ def sequences() -> None:
 
 
 def single() -> None:
-    """J3: from start to result, of one workflow with one task and nothing else going on, with the settings that are the default."""
+    """J3: from start to result, of one workflow with one task and nothing else going on."""
     for place in _places():
         limit = raw.answered(place.where, SINGLES)
-        with place.workers(1, "one", settings={}):
+        with place.workers(1, "one"):
             times, last = list[float](), time.monotonic() + LONGEST_S
             while len(times) < SINGLES and time.monotonic() < last:
                 times.append(timed(lambda app=place.app: app.start_workflow("one", 1).result("60s")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from bench import raw
 from rhythm import Rhythm
 
 SYNCED = "-c fsync=on -c synchronous_commit=on -c shared_buffers=128MB"
-PROMPT = {"RHYTHM_WORKER_POLL_INTERVAL": "0.02"}  # whoever drains a queue is to begin at once
+APP = str(Path(__file__).with_name("tasks.py"))
 
 cleanup = ExitStack()  # what is left to do when the benchmarks have ended
 _numbers = itertools.count(1)
@@ -48,20 +47,17 @@ class Place:
             return float(db.execute("SELECT max(finished_at) FROM executions").fetchall()[0][0]) / 1e6 - began
 
     @contextmanager
-    def workers(self, processes: int, warm_up: str, settings: dict[str, str] = PROMPT) -> Iterator[None]:
-        """Worker processes with the tasks of `bench.tasks` that have run this workflow some times."""
-        command = [sys.executable, "-m", "bench.worker"]
-        environment = os.environ | {"RHYTHM_DATABASE_URL": self.url} | settings
-        started = [subprocess.Popen(command, env=environment) for _ in range(processes)]
+    def workers(self, processes: int, warm_up: str) -> Iterator[None]:
+        """Worker processes that have run this workflow some times."""
+        command = [sys.executable, "-m", "rhythm", "worker", "--app", APP, "--processes", str(processes), "--database", self.url]
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            for handle in self.app.start_many(warm_up, range(50 * processes)):
+            for handle in self.app.start_many(warm_up, range(100 * processes)):
                 handle.result("60s")
             yield
         finally:
-            for process in started:
-                process.terminate()
-            for process in started:
-                process.wait()
+            started.terminate()
+            started.wait()
 
 
 def sqlite() -> Place:

@@ -97,6 +97,8 @@ class FaultyStore:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.inner, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls += 1
@@ -164,6 +166,8 @@ class World:
         claims = f"id IN ('{id}', '{id.rpartition('.')[0]}') AND claimed_by = '{self.worker.name}' AND state = 1"
         until = [row[0] for row in rows(self.inner, f"SELECT claim_expires_at FROM ready WHERE {claims}")]
         assert any(at > self.clock.us() for at in until), f"a body of {id} began without a claim"
+        heard = rows(self.inner, f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{self.worker.name}'")[0][0]
+        assert heard > self.clock.us() - self.settings.dead_after_s * 1e6, f"a body of {id} began on a worker that is dead to the others"
 
     def program(self, name: str, version: str | None) -> Program | None:
         definition = self.inner.definition(name, version)

@@ -185,6 +185,8 @@ class Interleaved:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._sim.inner, name)
+        if not callable(method):
+            return method
 
         def call(*args: Any, **kwargs: Any) -> Any:
             sim = self._sim
@@ -480,6 +482,9 @@ class Simulation:
         execution = self.inner.get([id]).get(id)
         if execution and execution.finished_at is not None:
             raise Violation(f"a body of {id} began on {worker} after its outcome was committed")
+        heard = self._rows(f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{worker}'")[0][0]
+        if heard <= self.clock.us() - self.settings.dead_after_s * 1e6:
+            raise Violation(f"a body of {id} began on {worker}, which is dead to the others")
         holds = self.inner.held_by(worker)
         if id not in holds and id.rpartition(".")[0] not in holds:
             raise Violation(f"a body of {id} began on {worker}, which holds no claim")
@@ -574,7 +579,7 @@ class Simulation:
 
     def _check_end(self, root: Execution) -> None:
         if root.id in self.cancelled:
-            if root.status != "cancelled":
+            if root.status != "cancelled" and not self._taken_for_poison(root):
                 raise Violation(f"{root.id}, whose cancel was acknowledged, ended as {root.status}")
             return
         value = json.loads(root.result or "null") if root.status == "completed" else json.loads(root.error or "{}").get("code")

@@ -240,6 +240,41 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer
 
 
 @BOTH
+def test_claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_lost(
+    make_world: MakeWorld, owner_run: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call without an answer was another's, such as a service's; the database that answers now may know nothing of the claim."""
+    world = make_world('return await task("value", { x: 1, took: 0.9 })', owner_run=owner_run)
+    world.start()
+    while not world.handlers.agenda:
+        world.round()
+    rob(world.inner, world.worker.name)
+    assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
+    monkeypatch.setattr(type(world.inner), "era", 1)
+    world.worker.step()
+    assert (world.worker.idle, world.handlers.agenda) == (True, [])
+
+
+def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failover that has lost the claim, the same number may have been drawn once more."""
+    world = make_world('return await task("value", { x: 1 })')
+    world.start()
+    commit, sent = world.inner.commit, list[str]()
+
+    def fail_over(turns: Any, ends: Any) -> Any:
+        sent.extend(turn.id for turn in turns)
+        if len(sent) > 1:
+            return commit(turns, ends)
+        rows(world.inner, "UPDATE ready SET claimed_by = 'another'")
+        raise StoreError("the server has gone away")
+
+    monkeypatch.setattr(world.inner, "commit", fail_over)
+    world.worker.step()
+    assert (sent, world.worker.idle) == (["run"], True)
+    assert world.inner.history("run") == []
+
+
+@BOTH
 def test_claim_that_was_lost_is_dropped_at_the_next_beat(make_world: MakeWorld, owner_run: bool) -> None:
     world = make_world('return await task("value", { x: 1, took: 25 })', owner_run=owner_run, owner_run_limit_s=1000.0)
     world.start()
@@ -271,6 +306,7 @@ def test_owner_that_finds_a_newer_fence_lets_go(make_world: MakeWorld) -> None:
     while not world.handlers.agenda:
         world.round()
     world.worker.stop()
+    world._boot()
     taken: list[str] = []
 
     def take(name: str, answer: Any) -> None:
@@ -583,6 +619,18 @@ def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: Make
         world.round()
         most = max(most, len(world.worker.bodies.running))
     assert most == 3
+
+
+def test_children_of_one_turn_ask_for_their_workflow_once(make_world: MakeWorld) -> None:
+    flow = """
+    workflow main { let all_of_them = await all([workflow("kid", n) for n in range(30)])\nreturn len(all_of_them) }
+    workflow kid { return 1 }
+    """
+    world = make_world(flow)
+    asked, find = list[str](), world.worker.planner.programs
+    world.worker.planner.programs = lambda name, version: asked.append(name) or find(name, version)
+    world.start()
+    assert (result_of(world.run()), asked) == (30, ["kid"])
 
 
 def test_workflow_keeps_its_slot_between_two_tasks_of_its_own(make_world: MakeWorld) -> None:

@@ -113,7 +113,7 @@ def test_simulation_notices_a_missing_guard(mutant: str, monkeypatch: pytest.Mon
 
 
 def test_simulation_notices_bodies_begun_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "_deadline", lambda worker: 1e12)
+    monkeypatch.setattr(Worker, "_may_begin", lambda worker, deadline: True)
     assert noticed()
 
 

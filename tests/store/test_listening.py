@@ -391,3 +391,29 @@ def test_a_hint_never_waits_for_the_disk(schemas: Schemas) -> None:
     hints._send(Recorded(), "c", "[]")
     assert seen == ["BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_notify('c', '[]'); COMMIT"]
     assert rows(schemas.store(), "SELECT 1") == [(1,)]
+
+
+def test_a_listener_can_be_closed_while_there_is_no_database() -> None:
+    """Its thread may have ended before it is woken."""
+
+    def refused() -> Any:
+        raise psycopg.OperationalError("no server")
+
+    listener = hints.PostgresListening(refused, refused, "channel", lambda queues: None)
+    listener._end = Ending(listener._end, listener._thread)  # type: ignore[assignment]
+    listener.close()
+    assert not listener._thread.is_alive()
+
+
+class Ending:
+    """A socket that is used only when the thread has ended."""
+
+    def __init__(self, inner: socket.socket, thread: threading.Thread) -> None:
+        self.inner, self.thread = inner, thread
+
+    def send(self, data: bytes) -> int:
+        self.thread.join(SOON_S)
+        return self.inner.send(data)
+
+    def close(self) -> None:
+        self.inner.close()

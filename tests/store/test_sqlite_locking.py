@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import WORKFLOW, NewExecution
+from rhythm.store.base import WORKFLOW, Beat, Declaration, NewExecution, Recovered
 from rhythm.store.sqlite.store import SqliteStore
 
 
@@ -76,6 +76,25 @@ def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_pat
                     read()
             other.execute("ROLLBACK")
             assert store.get(["w"]) == {}
+
+
+def test_who_finds_nothing_to_do_needs_no_write_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "rhythm.db")
+    monkeypatch.setattr("rhythm.store.sqlite.store.BUSY_MS", 0)
+    task = Declaration("work", "default", 1, None, "null", False)
+    with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        store.migrate()
+        start(store, "w")
+        store.pause_queue("default", True)
+        store.declare([task])
+        store.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, 30.0)
+        other.execute("BEGIN IMMEDIATE")
+        assert (store.claim("a", ["default"], 1, 30.0), store.recover(10, 3, 30.0)) == ([], Recovered())
+        store.declare([task])
+        assert (store.declared(), store.paused_queues(), len(store.workers())) == ([task], {"default"}, 1)
+        assert [queue.name for queue in store.queues()] == ["default", "system"]
+        with pytest.raises(StoreError, match="locked"):
+            store.pause_queue("default", False)
 
 
 def test_a_statement_that_is_wrong_is_no_store_error(tmp_path: Path) -> None:

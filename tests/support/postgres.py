@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
@@ -189,9 +189,10 @@ def _pgbouncer(folder: Path, server: str) -> Iterator[str]:
     drop = _unprivileged() if os.geteuid() == 0 else None
     if drop:
         shutil.chown(folder, "nobody")
+    given = " ".join(f"{name}={value}" for name, value in conninfo_to_dict(server).items())
     (folder / "users.txt").write_text('"rhythm" ""\n')
     (folder / "pgbouncer.ini").write_text(
-        f"[databases]\npostgres = {make_conninfo(server)}\n[pgbouncer]\nlisten_addr =\nlisten_port = 5432\n"
+        f"[databases]\npostgres = {given}\n[pgbouncer]\nlisten_addr =\nlisten_port = 5432\n"
         f"unix_socket_dir = {folder}\nauth_type = any\nauth_file = {folder}/users.txt\npool_mode = transaction\n"
         "server_round_robin = 1\ndefault_pool_size = 30\nmin_pool_size = 3\nmax_client_conn = 200\n"
     )

@@ -249,3 +249,16 @@ def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_i
         world.clock.seconds += 1.0
     assert world.bugs == []
     assert len(asked) / counted_each <= 2 * polls
+
+
+def test_an_idle_process_wakes_once_for_all_that_looks_now_and_then() -> None:
+    world = parked(SLEEP, sqlite_in_memory)
+    idle, poll_s, wakes = services(world, ServiceSettings(), cache(world.program)), 1.0, 0
+    idle.run()
+    world.clock.seconds += 0.3
+    idle.run(busy=True)  # now the timers are looked at in between
+    began = world.clock.seconds
+    while world.clock.seconds < began + 300 * poll_s:
+        world.clock.seconds += min(poll_s, idle.run(busy=False)[1])
+        wakes += 1
+    assert wakes <= 303

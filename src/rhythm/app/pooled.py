@@ -213,7 +213,8 @@ class PooledWorker:
                 _tell("unknown", "", f"a heartbeat: {problem}")
             if heart.lapse():
                 self._worker.bodies.give_up()
-            self.wake()
+            if not self._worker.idle:  # else it hears of it when it looks for work
+                self.wake()
             self._stop.wait(heart.rest_s if heart.trusted else AGAIN_S)
         if heart.store is not self._store:
             with suppress(StoreError):

@@ -233,6 +233,7 @@ class _Rows:
         self.events: list[NewEvent] = []
         self.later_us = 0  # counts up with every child that is started after an event of this turn: events from before are not for it
         self.attributes: dict[str, Any] = {}
+        self.programs: dict[tuple[str, str | None], Program | str] = {}
 
     def add(self, command: c.Command) -> None:
         match command:
@@ -278,15 +279,20 @@ class _Rows:
         self.refused.append(Done(command.n, command.name, self.loaded.queue, "null", FAILED, dump_trusted(error), 0, 0))
 
     def _workflow(self, command: c.StartWorkflow) -> None:
-        message = f"there is no workflow `{command.name}`"
-        try:
-            program = self.planner.programs(command.name, command.options.get("version"))
-        except UnknownWorkflow as advice:
-            program, message = None, str(advice)
-        if program is None:
-            self._refuse(command, {"code": "ChildFailed", "message": message, "data": None})
+        program = self._program(command.name, command.options.get("version"))
+        if isinstance(program, str):
+            self._refuse(command, {"code": "ChildFailed", "message": program, "data": None})
         else:
             self._child(command.n, program, dump_trusted(command.inputs), command.options, command.held)
+
+    def _program(self, name: str, version: str | None) -> Program | str:
+        """A workflow, or why there is none. Asked once: all children of a turn are of the same version."""
+        if (name, version) not in self.programs:
+            try:
+                self.programs[name, version] = self.planner.programs(name, version) or f"there is no workflow `{name}`"
+            except UnknownWorkflow as advice:
+                self.programs[name, version] = str(advice)
+        return self.programs[name, version]
 
     def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
         queue = self.planner.only_queue or options.get("queue") or program.options.get("queue") or self.loaded.queue

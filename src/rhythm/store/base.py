@@ -607,6 +607,11 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    @property
+    def era(self) -> int:
+        """Another number after a connection was lost, whoever met it: behind the next one may be a database that knows less."""
+        return 0
+
     @abstractmethod
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
         """Calls `heard` from another thread, soon after something in these queues can be claimed; without any, it may be in all.

@@ -22,6 +22,7 @@ from rhythm.vm.snapshot import Snapshot, decode_snapshot
 BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
 SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock is ahead of its
 BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
+TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
 LONGEST_REST_S = 5.0  # of a service that fails
 
 Counts = Mapping[str, int]
@@ -177,13 +178,14 @@ class Services:
             self.services.append(Pruner(store, settings, settings.retention_s))
         self.health = {service.name: Health() for service in self.services}
         self._next = {service.name: now() for service in self.services}
+        self._early_s = dict.fromkeys(self._next, 0.0)
         self._looked = now() - BETWEEN_LOOKS_S  # at the timers
 
     def run(self, busy: bool = True) -> tuple[bool, float]:
         """Whether anything was done, and in how many seconds there may be more. `busy`: somebody here may have set a timer since."""
         if busy:
             self._next["timers"] = min(self._next["timers"], self._looked + BETWEEN_LOOKS_S)
-        did = [self._pass(service) for service in self.services if self.now() >= self._next[service.name]]
+        did = [self._pass(service) for service in self.services if self.now() >= self._next[service.name] - self._early_s[service.name]]
         return any(did), self.wait_s(*self._next)
 
     def wait_s(self, *names: str) -> float:
@@ -201,6 +203,7 @@ class Services:
             return self._failed(service, now, problem)
         self.health[service.name] = Health(now)
         self._next[service.name] = now + rest_s
+        self._early_s[service.name] = TOGETHER * rest_s if rest_s >= service.every_s else 0.0
         return any(counts.values())
 
     def _may(self, service: Service) -> bool:

@@ -145,6 +145,7 @@ class Worker:
         self._unknown: Mapping[str, int] = {}  # claims that the database had of this worker at the last beat, and it knew nothing of
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.gives_up: Callable[[float], bool] = lambda waited_s: False  # on a commit without an answer, after so long
+        self._era = store.era
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
@@ -161,7 +162,7 @@ class Worker:
             self._took_end(body, end)
         try:
             self._live()
-            if self.unsure:
+            if self.unsure or self.store.era != self._era:
                 self._reconcile()
             claimed = self._claim()
             self._look()
@@ -176,7 +177,9 @@ class Worker:
         return True
 
     def _reconcile(self) -> None:
-        """After a call without an answer: what the database says is mine, and I do not know of, goes back; the rest is looked at anew."""
+        """After a call without an answer, of mine or of a service: what the database says is mine, and I do not know of, goes back; what
+        it says is not mine, however it came to that, is lost; the rest is looked at anew."""
+        self._era = self.store.era
         mine, known = self.store.held_by(self.name), self._claims()
         for id, fence in known.items():
             if mine.get(id) != fence:
@@ -226,9 +229,14 @@ class Worker:
 
     def _live(self) -> None:
         """Takes in what the database has answered to the heartbeats, and sends them where nobody else does."""
-        if not self.heart.apart and self.heart.rest_s <= 0:
+        if not self.heart.apart:
             self.heart.lapse()
+        self._take_beats()
+        if not self.heart.apart and self.heart.rest_s <= 0:
             self.heart.run_once()
+            self._take_beats()
+
+    def _take_beats(self) -> None:
         for answer in self.heart.answers():
             if answer is None:
                 self._lapsed()
@@ -442,7 +450,8 @@ class Worker:
             return self._sent([_failing(turn, error) for turn in turns], [_failing_task(end, error) for end in ends])
 
     def _sent(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
-        """No answer is not a failure: what was committed is found by its witness, the rest is sent again."""
+        """No answer is not a failure: what was committed is found by its witness, the rest is sent again if it is still mine. The database
+        that answers may have taken over from another, and have given the same fence to somebody else."""
         answers: list[Committed] = []
         began = self.now()
         for tries in count(1):
@@ -454,6 +463,9 @@ class Worker:
             witnesses, wakes, mine = self._witnesses(turns)
             answers += [self._settled(turn, witnesses[turn.id], wakes, mine) for turn in turns if turn.id in witnesses]
             turns = [turn for turn in turns if turn.id not in witnesses]
+            gone = [turn for turn in turns if mine.get(turn.id) != turn.fence]
+            answers += self._sent_again(gone, [Committed(turn.id, "lost") for turn in gone])
+            turns = [turn for turn in turns if mine.get(turn.id) == turn.fence]
             ends = [end for end in ends if mine.get(end.id) == end.fence]
             if not turns and not ends:
                 break

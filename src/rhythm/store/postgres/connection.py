@@ -81,7 +81,7 @@ class Connection:
         self._mine, self._room = Mine(), threading.Semaphore(SESSIONS)
         self._idle: list[Session] = []
         self._last: Session | None = None
-        self._era = 0  # sessions of another one are not used again
+        self.era = 0  # counts the times that sessions were lost: those of another one are not used again
         self._direct = (
             access.pooled
         )  # whether it is known that sessions are ours for as long as we like; a pooler that is known is no danger
@@ -198,7 +198,7 @@ class Connection:
 
     def _give_back(self, stays: bool) -> None:
         used, self._mine.open, self._mine.busy = self._mine.open, None, False
-        if used is not None and stays and used.era == self._era:
+        if used is not None and stays and used.era == self.era:
             used.answer_s = self.access.answer_s
             self._idle.append(used)
         elif used is not None:
@@ -277,7 +277,7 @@ class Connection:
 
     def _connect(self) -> Session:
         session = connected(self.url, self.access.answer_s, prepares=not self.access.pooled)
-        session.era = self._era
+        session.era = self.era
         return session
 
     def _refuse_pooler(self, opened: Session) -> None:
@@ -294,7 +294,7 @@ class Connection:
 
     def _forget(self) -> None:
         """Whatever the server still does with it, nothing is sent on this session again, nor on the others: they are as broken."""
-        self._era += 1
+        self.era += 1
         if self._open is not None:
             self._open.close()
             self._mine.open = None

@@ -167,6 +167,9 @@ class PostgresListening(Listening):
             self._closed.set()
             self._end.send(b".")
             self._thread.join(FLUSH_S)
+            if not self._thread.is_alive():
+                self._end.close()
+                self._ended.close()
 
     def _run(self) -> None:
         failures = 0
@@ -183,8 +186,6 @@ class PostgresListening(Listening):
                 failures += 1
                 self._say(f"the connection that listens for work is lost: {str(problem).strip()}")
                 self._closed.wait(_rest_s(failures))
-        self._end.close()
-        self._ended.close()
 
     def _hear(self, session: Session) -> None:
         while not self._closed.is_set():

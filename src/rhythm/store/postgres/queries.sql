@@ -81,9 +81,12 @@ SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at FROM
 
 -- name: related
 -- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
+-- Here and below, OFFSET 0 keeps the look-up of children a look-up for each parent: a plan that was made when there were few executions,
+-- and is kept, would go through all that have not ended, and through all parents for each.
 SELECT parent_id FROM executions WHERE id = ANY(%(ending)s::text[]) AND parent_id IS NOT NULL
 UNION SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-  JOIN executions c ON c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL WHERE c.type < 1
+  CROSS JOIN LATERAL (SELECT id FROM executions WHERE parent_id = x.id AND child_no BETWEEN x.first AND x.last AND finished_at IS NULL
+    AND type < 1 OFFSET 0) AS c
 UNION SELECT unnest(%(receivers)s::text[])
 
 -- name: wake
@@ -256,7 +259,8 @@ FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 -- name: undecided
 -- Workflows for which nothing follows yet: each look-up stops at the first child it finds.
 SELECT x.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(fails)s::bool[]) AS x(id, first, last, fails)
-WHERE EXISTS (SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL)
+WHERE EXISTS (
+    SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL OFFSET 0)
   AND NOT (x.fails AND EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7)))
 
@@ -464,14 +468,18 @@ WHERE t.execution_id = x.id AND t.n BETWEEN x.first AND x.last AND t.fire_at IS 
 -- A workflow that was held back is let go, to take the one turn that ends it; a task waits for whoever ends cancelled tasks.
 UPDATE executions e SET cancel_requested_at = %(now)s, held = e.held AND e.type = 1,
   timeout_at = CASE WHEN e.held AND e.type = 0 THEN %(now)s + e.timeout_us ELSE e.timeout_at END
-FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-WHERE e.parent_id = x.id AND e.child_no BETWEEN x.first AND x.last AND e.finished_at IS NULL AND e.cancel_requested_at IS NULL
+WHERE e.id = ANY(ARRAY(
+    SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last) CROSS JOIN LATERAL (
+      SELECT id FROM executions WHERE parent_id = x.id AND child_no BETWEEN x.first AND x.last AND finished_at IS NULL OFFSET 0) AS c))
+  AND e.status < 5 AND e.cancel_requested_at IS NULL
 RETURNING e.id, e.type
 
 -- name: release_children
 UPDATE executions e SET held = false, timeout_at = %(now)s + e.timeout_us
-FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-WHERE e.parent_id = x.id AND e.child_no BETWEEN x.first AND x.last AND e.finished_at IS NULL AND e.held
+WHERE e.id = ANY(ARRAY(
+    SELECT c.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last) CROSS JOIN LATERAL (
+      SELECT id FROM executions WHERE parent_id = x.id AND child_no BETWEEN x.first AND x.last AND finished_at IS NULL OFFSET 0) AS c))
+  AND e.status < 5 AND e.held
 RETURNING e.id, e.type AS kind, e.queue, e.priority, e.attempt
 
 -- name: consume_signals

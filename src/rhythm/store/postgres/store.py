@@ -126,6 +126,10 @@ class PostgresStore(base.Store):
         self.spare.close()
         self._teller.close()
 
+    @property
+    def era(self) -> int:
+        return self.db.era
+
     def listen(self, heard: Callable[[frozenset[str]], None]) -> Listening:
         url, access, channel = self.db.url, self.db.access, channel_of(self.db.schema)
         if not access.notify:
@@ -337,8 +341,10 @@ class PostgresStore(base.Store):
     @alone
     def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
         base.refuse_system(name, paused)
-        changed = self.db.all("pause_queue", name=name, by=by, reason=reason) if paused else self.db.all("resume_queue", name=name)
-        return bool(changed)
+        if paused:
+            return bool(self.db.all("pause_queue", name=name, by=by, reason=reason))
+        self.db.free([name])
+        return bool(self.db.all("resume_queue", name=name))
 
     @transaction
     def queues(self) -> list[Queue]:
@@ -356,7 +362,7 @@ class PostgresStore(base.Store):
         return [Declaration(*row) for row in self._all("declared")]
 
     def sibling(self) -> PostgresStore:
-        return PostgresStore(self.db.url, self.db.schema, self.db.clock)
+        return PostgresStore(self.db.url, self.db.schema, self.db.clock, self.db.access)
 
     # turns and tasks
 

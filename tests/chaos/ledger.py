@@ -1,0 +1,70 @@
+"""Reading what the tasks have written down, and holding it against what the database says."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+SLACK_US = 5_000  # between two clocks of one machine
+
+
+class Line(NamedTuple):
+    at_us: int  # since the machine started
+    what: str
+    task: str
+    attempt: int
+    pid: int
+    wall_us: int  # what the process took for the time
+
+
+def offset_us() -> int:
+    """From the clock of the ledger to the one of a database on this machine."""
+    return (time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC)) // 1000
+
+
+def read(folder: Path) -> list[Line]:
+    """All lines, in the order of time."""
+    found = []
+    for file in (folder / "ledger").iterdir():
+        for line in file.read_text().splitlines():
+            at, what, task, attempt, wall = line.split()
+            found.append(Line(int(at), what, task, int(attempt), int(file.name), int(wall)))
+    return sorted(found)
+
+
+def begun(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    by_task = defaultdict[str, list[Line]](list)
+    for line in lines:
+        if line.what == "began":
+            by_task[line.task].append(line)
+    return by_task
+
+
+def again(lines: Iterable[Line], finished_at: Mapping[str, int]) -> list[str]:
+    """Bodies that began after the end of their task was committed: `finished_at` is by task, on the database's clock."""
+    offset = offset_us()
+    return [
+        f"{line.task} began on {line.pid} {(line.at_us + offset - finished_at[line.task]) / 1e6:.3f} s after its end"
+        for line in lines
+        if line.what == "began" and line.task in finished_at and line.at_us + offset > finished_at[line.task] + SLACK_US
+    ]
+
+
+def takeovers_s(lines: list[Line], gone: Mapping[int, float]) -> list[float]:
+    """For every body that was running when its process went (`gone`: pid to when): how long until another one began it again."""
+    open_on = defaultdict[int, set[str]](set)
+    for line in lines:
+        if line.pid in gone and line.what == "began":
+            open_on[line.pid].add(line.task)
+        elif line.pid in gone:
+            open_on[line.pid].discard(line.task)
+    starts = begun(lines)
+    found = []
+    for pid, tasks in open_on.items():
+        for task in tasks:
+            later = [line.at_us / 1e6 - gone[pid] for line in starts[task] if line.at_us / 1e6 > gone[pid]]
+            found += later[:1]
+    return found

@@ -1,0 +1,127 @@
+"""Workers are told to stop under load, again and again, with more or less time to do so: once, twice, and while there is no database."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+from tests.chaos import ledger
+from tests.chaos.processes import POLL_S, Process
+from tests.chaos.report import Figure, at_least, none, shown, spread
+from tests.chaos.server import Server, own_server
+from tests.chaos.world import World, world
+
+WORKERS, IN_FLIGHT = 6, 60
+GRACES_S = (0.0, 1.0, 5.0)
+LONG = """
+workflow long() {
+  for (i in range(3)) {
+    await task("long", { seconds: 1.5 })
+  }
+}
+"""
+
+
+class Farewell:
+    """A worker that was told to stop; how long it takes is measured aside."""
+
+    def __init__(self, process: Process, grace_s: float, answers: bool, twice: bool) -> None:
+        self.process, self.answers, self.twice = process, answers, twice
+        self.allowed_s = (0.3 if twice else grace_s) + 1.0
+        self.took_s, self.gone_at = 0.0, 0.0
+        process.send(signal.SIGTERM)
+        self.thread = threading.Thread(target=self._wait)
+        self.thread.start()
+
+    def _wait(self) -> None:
+        began = time.monotonic()
+        if self.twice and self.process.exit_s(0.3) is None:
+            self.process.send(signal.SIGTERM)
+        if self.process.exit_s(20.0) is None:
+            self.process.kill()
+        self.gone_at = time.monotonic()
+        self.took_s = self.gone_at - began
+
+
+class Storm:
+    def __init__(self, w: World, server: Server, count: int) -> None:
+        self.w, self.server, self.count = w, server, count
+        self.graces = dict[Process, float]()
+        self.farewells = list[Farewell]()
+        self.left = list[str]()  # claims of workers that have gone
+        self.checked = set[Farewell]()
+        self.outages = 0
+
+    def start(self) -> None:
+        while len(self.w.workers.alive) < WORKERS:
+            grace_s = self.w.chance.choice(GRACES_S)
+            [process] = self.w.workers.start(settings={"RHYTHM_SHUTDOWN_GRACE": f"{grace_s:.0f}"})
+            self.graces[process] = grace_s
+
+    def strike(self) -> float:
+        self.check()
+        told = {farewell.process for farewell in self.farewells}
+        ready = [process for process in self.w.workers.alive if process not in told and process.worker_name()]
+        if ready and len(self.farewells) < self.count:
+            if len(self.farewells) >= (self.outages + 1) * max(4, self.count // 3):
+                self.without_database(ready[:2])
+            else:
+                self.tell(self.w.chance.choice(ready), True)
+        self.start()
+        return self.w.chance.random() * 0.2
+
+    def tell(self, process: Process, answers: bool) -> None:
+        self.farewells.append(Farewell(process, self.graces[process], answers, self.w.chance.random() < 0.1))
+
+    def without_database(self, processes: list[Process]) -> None:
+        self.outages += 1
+        for farewell in self.farewells:
+            farewell.answers = farewell.answers and bool(farewell.gone_at)  # else it may have nobody to give its claims to
+        self.server.stop("immediate")
+        for process in processes:
+            self.tell(process, False)
+        for farewell in self.farewells[-len(processes) :]:
+            farewell.thread.join()
+        self.server.start()
+
+    def check(self) -> None:
+        """What a worker has claimed must be free by the time it has gone."""
+        for farewell in self.farewells:
+            if farewell.gone_at and farewell not in self.checked:
+                self.checked.add(farewell)
+                name = farewell.process.worker_name()
+                held = self.w.load.query(f"SELECT id FROM ready WHERE claimed_by = '{name}'") if farewell.answers else []
+                self.left += [f"{id} of {name}" for (id,) in held]
+
+    @property
+    def done(self) -> bool:
+        return len(self.farewells) >= self.count and all(farewell.gone_at for farewell in self.farewells)
+
+
+def scenario(seed: int, scale: float) -> list[Figure]:
+    count, programs = max(8, round(200 * scale)), max(20, round(400 * scale))
+    with own_server() as server, world(server.url, seed, programs) as w:
+        storm = Storm(w, server, count)
+        storm.start()
+        w.load.start("long", LONG, [None] * max(6, round(40 * scale)))
+        w.torment(storm.strike, lambda: storm.done, IN_FLIGHT, 60.0 + 2.0 * count)
+        for farewell in storm.farewells:
+            farewell.thread.join()
+        storm.check()
+        verdict = w.verdict()
+        answered = {f.process.pid: f.gone_at for f in storm.farewells if f.answers and not f.twice}
+        return [
+            *verdict,
+            at_least("told to stop", len(storm.farewells), count),
+            shown("… of these twice", sum(farewell.twice for farewell in storm.farewells)),
+            shown("… of these while the database was down", sum(not farewell.answers for farewell in storm.farewells)),
+            none(
+                "later than its grace and a second",
+                [f"{f.took_s:.1f} of {f.allowed_s:.1f} s" for f in storm.farewells if f.took_s > f.allowed_s],
+            ),
+            none("claims left", storm.left),
+            *spread(
+                "what was given back began elsewhere", ledger.takeovers_s(ledger.read(w.folder), answered), POLL_S + 0.25, POLL_S + 2.0
+            ),
+        ]

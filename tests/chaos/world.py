@@ -1,0 +1,74 @@
+"""What every scenario has: a database, workers, a load, chance; and what is checked at the end of each."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from tests.chaos import ledger
+from tests.chaos.load import Load
+from tests.chaos.processes import Workers
+from tests.chaos.report import Figure, none, shown
+
+CALM_S = 60.0  # within which everything must come to its end once there are no more faults
+
+
+class World:
+    def __init__(self, folder: Path, url: str, seed: int, distinct: int, settings: Mapping[str, str]) -> None:
+        self.folder, self.url, self.chance, self.began = folder, url, Random(f"chaos {seed}"), time.monotonic()
+        self.load = Load(url, seed, distinct)
+        self.workers = Workers(folder, url, settings)
+        self.said = 0.0
+
+    def torment(self, faults: Callable[[], float], done: Callable[[], bool], in_flight: int, most_s: float) -> None:
+        """Keeps the load up and lets `faults` strike, which says after how many seconds it wants to again."""
+        deadline, due = time.monotonic() + most_s, time.monotonic() + 1.0
+        while not done() and time.monotonic() < deadline:
+            self.load.feed(in_flight, 20)
+            if time.monotonic() >= due:
+                due = time.monotonic() + faults()
+            self.tell()
+            time.sleep(0.02)
+
+    def tell(self) -> None:
+        if sys.stderr.isatty() and time.monotonic() - self.said > 0.5:
+            self.said = time.monotonic()
+            took = time.monotonic() - self.began
+            print(f"\r  {took:4.0f} s  {len(self.load.started):,} programs, {len(self.workers.all):,} processes ", end="", file=sys.stderr)
+
+    def verdict(self, exactly_once: bool = True) -> list[Figure]:
+        """Calms down, and checks what must hold after every scenario."""
+        settled = self.load.settle(CALM_S)
+        took_s = time.monotonic() - self.began
+        late = self.workers.stop()
+        lines = ledger.read(self.folder)
+        bodies, tasks = sum(line.what == "began" for line in lines), len(ledger.begun(lines))
+        again = ledger.again(lines, self.load.finished_at())
+        return [
+            shown("programs completed", len(self.load.started) if settled else f"not all of {len(self.load.started):,}"),
+            shown("programs a second", len(self.load.started) / took_s),
+            none("wrong results", self.load.wrong()),
+            none("acknowledged starts and signals lost", self.load.lost()),
+            none("committed tasks run again", again) if exactly_once else shown("begun again in the instant of a freeze", len(again)),
+            shown("bodies for each task", bodies / max(1, tasks)),
+            none("rules broken (doctor)", self.load.broken_rules()),
+            none("bugs in the logs", self.workers.bugs()),
+            none("workers that did not stop when told", len(late)),
+        ]
+
+
+@contextmanager
+def world(url: str, seed: int, distinct: int, settings: Mapping[str, str] | None = None) -> Iterator[World]:
+    with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder:
+        made = World(Path(folder), url, seed, distinct, settings or {})
+        try:
+            yield made
+        finally:
+            for process in made.workers.alive:
+                process.kill()
+            made.load.close()

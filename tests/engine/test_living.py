@@ -1,0 +1,182 @@
+"""Workers among others: what one may do while it lives, and must not when it may be dead to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rhythm.errors import StoreError
+from rhythm.store.base import TASK, Beat, Declaration, NewExecution
+from rhythm.worker.services import Services, ServiceSettings
+from tests.engine.driver import World
+from tests.engine.test_laws import BOTH, MakeWorld, result_of, rounds
+from tests.support.stores import MakeStore, ready_rows, rows
+
+
+@pytest.fixture
+def make_world(make_store: MakeStore) -> MakeWorld:
+    return partial(World, make_store=make_store)
+
+
+class CutOff:
+    """The way of the heartbeats to the database, cut."""
+
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+        raise StoreError("cut off")
+
+
+def cut_off(world: World) -> None:
+    store: Any = CutOff()
+    world.worker.heart.store = store
+
+
+def until_a_body_runs(world: World) -> None:
+    while not world.handlers.agenda:
+        world.round()
+
+
+@pytest.mark.parametrize("call", ["claim", "load", "load_tasks", "commit"])
+@BOTH
+def test_body_does_not_begin_when_its_worker_may_be_dead_to_the_others(make_world: MakeWorld, owner_run: bool, call: str) -> None:
+    """Its claims would last: it is the beat that is missed. `World` looks at every body that begins."""
+    flow = 'let a = await task("value", { x: 1 })\nlet b = await task("value", { x: 2 })\nreturn [a, b]'
+    world = make_world(flow, owner_run=owner_run, claim_ttl_s=3000.0)
+    stalls: list[str] = []
+
+    def stall(name: str, answer: Any) -> None:
+        if name == call and answer and len(stalls) < 4:
+            stalls.append(name)
+            world.clock.seconds += 31.0
+
+    world.store.after = stall
+    world.start()
+    assert result_of(world.run()) == [1, 2]
+    assert stalls or (owner_run and call == "load_tasks")
+
+
+@BOTH
+def test_worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_others(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 100 })', owner_run=owner_run, claim_ttl_s=3000.0, owner_run_limit_s=1e6)
+    world.start()
+    until_a_body_runs(world)
+    cut_off(world)
+    began = world.clock.seconds
+    rounds(world, world.settings.dead_after_s - 5)
+    assert world.handlers.agenda
+    world.clock.seconds = began + world.settings.dead_after_s - 0.5
+    world.worker.step()
+    assert (world.handlers.agenda, world.worker.held, world.worker.claims) == ([], {}, {})
+
+
+def test_worker_without_heartbeats_claims_nothing(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1 })')
+    rounds(world, 1)
+    cut_off(world)
+    rounds(world, world.settings.dead_after_s)
+    world.start()
+    rounds(world, 10)
+    assert [state for _, state, _ in ready_rows(world.inner)] == [0]
+
+
+@BOTH
+def test_worker_whose_heartbeats_are_heard_again_goes_on(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 50 })', owner_run=owner_run, claim_ttl_s=3000.0)
+    world.start()
+    until_a_body_runs(world)
+    cut_off(world)
+    rounds(world, 40)
+    world.worker.heart.store = world.store
+    assert (result_of(world.run()), world.ran["value(1)"]) == (1, 1)
+
+
+def test_claim_that_its_worker_knows_nothing_of_is_given_back(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1 })', claim_ttl_s=3000.0)
+    rounds(world, 1)
+    world.start()
+    assert [claim.id for claim in world.inner.claim(world.worker.name, ["default"], 10, 3000.0)] == ["run"]
+    assert result_of(world.run()) == 1
+    assert world.clock.seconds < 4 * world.settings.beat_s
+
+
+def test_what_a_beat_says_is_lost_is_dropped_and_what_came_after_the_beat_is_not(make_world: MakeWorld) -> None:
+    """The worker takes the answer to a beat when it gets to it: meanwhile it may have claimed more."""
+    world = make_world('return await task("value", { x: 1, took: 3 })', owner_run=False)
+    world.start()
+    until_a_body_runs(world)
+    heart, before = world.worker.heart, dict(world.worker.claims)
+    heart.apart = True
+    world.clock.seconds += 5
+    heart.run_once()
+    world.start(id="second")
+    world.worker.claims["second.1"] = world.worker.claims["run.1"].replace(id="second.1", fence=10**6)
+    world.worker._live()
+    assert world.worker.claims.keys() == {*before, "second.1"}
+
+
+@BOTH
+def test_worker_that_was_silent_for_too_long_loses_its_work_to_the_others(make_world: MakeWorld, owner_run: bool) -> None:
+    world = make_world('return await task("value", { x: 1, took: 20 })', owner_run=owner_run, claim_ttl_s=3000.0)
+    world.start()
+    until_a_body_runs(world)
+    world._boot()  # the process is gone, another one comes
+    assert result_of(world.run()) == 1
+    assert world.clock.seconds < world.settings.dead_after_s + 40
+
+
+def test_nobody_is_taken_for_dead_while_the_rescuer_itself_has_not_been_heard_for_long(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 20 })', claim_ttl_s=3000.0)
+    world.start()
+    until_a_body_runs(world)
+    world.clock.seconds += 100.0
+    steady = [False]
+    others = Services(world.inner, ServiceSettings(), world.clock.now, world.clock.us, steady=lambda: steady[0])
+    others.run()
+    assert [state for _, state, _ in ready_rows(world.inner)] == [1]
+    steady[0] = True
+    world.clock.seconds += 5.0
+    others.run()
+    assert [state for _, state, _ in ready_rows(world.inner)] == [0]
+
+
+# sharing
+
+
+def test_chain_of_owned_tasks_stops_when_their_queue_is_paused(make_world: MakeWorld) -> None:
+    world = make_world('for (i in range(50)) { await task("value", { x: i, took: 0.1 }) }')
+    world.start()
+    while world.ran.total() < 3:
+        world.round()
+    world.inner.pause_queue("default", True)
+    rounds(world, 30)
+    assert world.ran.total() < 3 + 20
+    world.inner.pause_queue("default", False)
+    assert (world.run().status, world.ran.total()) == ("completed", 50)
+
+
+def test_task_goes_to_the_queue_that_others_have_declared(make_world: MakeWorld) -> None:
+    world = make_world('return await task("elsewhere", { x: 1 })')
+    world.worker.declared = {"elsewhere": Declaration("elsewhere", "far", 4, None, "null", transactional=False)}.get
+    world.start()
+    rounds(world, 5)
+    assert rows(world.inner, "SELECT queue, max_attempts FROM executions WHERE id = 'run.1'") == [("far", 5)]
+    assert rows(world.inner, "SELECT queue, state FROM ready WHERE id = 'run.1'") == [("far", 0)]
+
+
+def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld) -> None:
+    world = make_world("return 1", crash_limit=3)
+    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", f'{{"x": {n}, "took": 2}}') for n in range(3)])
+    for n in range(2):
+        claims = world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
+        assert len(claims) == 3
+        world.clock.seconds += 2.0
+        assert len(world.inner.rescue(10, 3)) == 3
+    most = 0
+    while world.ran.total() < 3:
+        world.round()
+        most = max(most, len(world.worker.bodies.running))
+    assert most == 1
+    rounds(world, 1)
+    assert {execution.status for execution in world.inner.get(["t0", "t1", "t2"]).values()} == {"completed"}
