@@ -51,7 +51,7 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
 
 def rob(store: Store, *workers: str, crash_limit: int = 5) -> list[str]:
     """Takes back what these workers have claimed: their last beat was long ago. Those who live may beat again."""
-    said = ", ".join("(?, '', 0, '[]', 0, 0, (1 = 0), '', 0, 0)" for _ in workers)
+    said = ", ".join("(?, '', 0, '', '[]', 0, 0, (1 = 0), '', 0, 0)" for _ in workers)
     rows(store, f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE SET beat_at = 0", workers)
     taken = store.rescue(100, crash_limit, LONG_AGO_S)
     rows(store, f"DELETE FROM worker_heartbeats WHERE worker_id IN ({', '.join('?' * len(workers))})", workers)
