@@ -483,7 +483,7 @@ def test_workflow_of_a_newer_rhythm_is_left_to_newer_workers(make_world: MakeWor
 
     world.worker.programs, world.worker.complain = refuse, lambda what, id, detail: complaints.append(what)
     rounds(world, 20)
-    assert (world.inner.get(["run"])["run"].status, set(complaints)) == ("suspended", {"newer"})
+    assert (world.inner.get(["run"])["run"].status, set(complaints)) == ("suspended", {"program_newer"})
     assert len(complaints) < 6, "it is not looked at again and again"
     world.worker.programs = understands
     assert result_of(world.run()) == 1

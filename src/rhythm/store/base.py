@@ -548,6 +548,7 @@ class Queue(Record):
     paused_by: str = ""
     paused_reason: str = ""
     workers: int = 0
+    now: int = 0
 
 
 class Silent(Record):

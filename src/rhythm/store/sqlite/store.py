@@ -915,7 +915,7 @@ class SqliteStore(base.Store):
 
 
 def _queues(ask: Ask, now: int) -> list[Queue]:
-    return [Queue(*row) for row in ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+    return [Queue(*(*row, now)) for row in ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
 
 
 def _us(seconds: float | None) -> int | None:
