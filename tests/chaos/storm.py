@@ -62,8 +62,9 @@ class Storm:
     def strike(self) -> float:
         self.check()
         told = {farewell.process for farewell in self.farewells}
-        ready = [process for process in self.w.workers.alive if process not in told and process.worker_name()]
-        if ready and len(self.farewells) < self.count:
+        working = time.monotonic() - 3.0
+        ready = [process for process in self.w.workers.ready if process not in told and process.began < working]
+        if ready and len(self.farewells) < self.count and sum(not farewell.gone_at for farewell in self.farewells) < 2:
             if len(self.farewells) >= (self.outages + 1) * max(4, self.count // 3):
                 self.without_database(ready[:2])
             else:

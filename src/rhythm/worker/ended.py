@@ -41,6 +41,11 @@ class Ended(Record):
         return f"{self.error['message'] if self.error else ''}{place}"
 
 
+def not_begun(task: Task[..., Any]) -> Ended:
+    """The process was held up before the handler could begin, and what was claimed may be another's by now: this was no attempt."""
+    return Ended(error=task_error(task.name, "it was not begun in time"), retry=True, delay_s=0.0)
+
+
 def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     """Calls the handler; never raises."""
     try:
