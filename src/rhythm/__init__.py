@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rhythm.app import ExecutionView, Handle, Page, Rhythm, Start, TraceStep, WorkflowView
+    from rhythm.app import ExecutionView, Handle, Page, QueueView, Rhythm, Start, TraceStep, WorkerView, WorkflowView
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
     from rhythm.app.default import (
         cancel,
@@ -16,16 +16,20 @@ if TYPE_CHECKING:
         init,
         list_executions,
         pause,
+        pause_queue,
         publish,
         queue_many,
         queue_task,
+        queues,
         result,
         resume,
+        resume_queue,
         retry,
         signal,
         start_many,
         start_workflow,
         trace,
+        workers,
         workflows,
     )
     from rhythm.app.pooled import PooledWorker, WorkerHealth
@@ -61,13 +65,15 @@ _ERRORS = (
     "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed Unavailable UnknownExecution UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
-    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry"
+    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
+    "workers queues pause_queue resume_queue"
 )
+_OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
-    **dict.fromkeys(("ExecutionView", "Handle", "Page", "Rhythm", "Start", "TraceStep", "WorkflowView"), "rhythm.app"),
+    **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
@@ -76,11 +82,10 @@ _HOMES = {
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
     "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
-    "PooledWorker", "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed",
-    "TraceStep", "Unavailable",
-    "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkflowView", "cancel", "current", "get", "init", "list_executions", "pause",
-    "publish", "queue_many", "queue_task", "result", "resume", "retry", "signal", "start_many", "start_workflow", "task", "trace",
-    "workflows",
+    "PooledWorker", "QueueView", "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled",
+    "TaskFailed", "TraceStep", "Unavailable", "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView",
+    "cancel", "current", "get", "init", "list_executions", "pause", "pause_queue", "publish", "queue_many", "queue_task", "queues",
+    "result", "resume", "resume_queue", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workers", "workflows",
 ]  # fmt: skip
 
 

@@ -335,10 +335,11 @@ def test_whatever_gives_work_wakes_the_workers_of_this_process(make_app: MakeApp
         lambda: app.resume(handle.id),
         lambda: handle.cancel(),
         lambda: app.retry(ended.id),
+        lambda: app.resume_queue("default"),
     )
     for number, act in enumerate(acts):
         woken: list[int] = []
-        app.workers = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
+        app.running = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
         act()
         assert woken == [1], number
 

@@ -64,4 +64,4 @@ def test_large_inputs_and_signals_are_told_once(make_app: MakeApp, caplog: pytes
         for _ in range(2):
             app.signal(app.start_workflow("main", large).id, "order", large)
     told = [record.getMessage().split(" execution")[0] for record in caplog.records if record.name == "rhythm"]
-    assert told == ["payload.large what=inputs name=main", "payload.large what=signal name=order"]
+    assert told == ["payload_large what=inputs of=main", "payload_large what=signal of=order"]

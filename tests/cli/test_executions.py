@@ -28,9 +28,12 @@ from tests.support.stores import rob
 from tests.test_layers import HEAVY
 
 url, make_app = applications.url, applications.make_app
-NEW = ("start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume", "workflows")
+NEW = (
+    "start", "list", "show", "trace", "result", "signal", "cancel", "retry", "pause", "resume", "workflows", "workers", "queues", "queue",
+)  # fmt: skip
 READING = [
-    "list", "workflows", "show x", "trace x", "result x", "signal x go", "cancel x", "retry x", "pause x", "resume x",
+    "list", "workflows", "show x", "trace x", "result x", "signal x go", "cancel x", "retry x", "pause x", "resume x", "workers", "queues",
+    "queue pause x",
 ]  # fmt: skip
 ORDER = """workflow order(inputs) {
   let receipt = await task("charge", { order: inputs.id })

@@ -504,7 +504,7 @@ def test_trace_shows_events_asked_for_and_published_and_tasks_that_ask_to_be_tri
 def test_whatever_a_worker_tells_the_trace_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     trace = Trace(sys.stderr, time.monotonic)
     trace("start", "run.1", "kid")
-    trace("lost", "run.1", "the claim has passed to another worker")
+    trace("claim_lost", "run.1", "the claim has passed to another worker")
     trace("failed", "run.1", "broken")
     shown = [line[11:] for line in capsys.readouterr().err.splitlines()]
-    assert shown == ["  ▶ kid", "  ! lost: the claim has passed to another worker", "  ■ failed kid: broken"]
+    assert shown == ["  ▶ kid", "  ! claim_lost: the claim has passed to another worker", "  ■ failed kid: broken"]

@@ -362,7 +362,7 @@ def test_a_listener_that_hears_nothing_of_what_is_told_says_so(
         until(lambda: listening.problem)
     assert "past PgBouncer (listen_url)" in listening.problem
     assert [record.getMessage() for record in caplog.records] == [
-        f"{listening.problem}; until then work is found by looking for it now and then"
+        f"listener_deaf: {listening.problem}; until then work is found by looking for it now and then"
     ]
     listening.close()
     store.close()

@@ -259,7 +259,7 @@ def test_pausing_what_is_paused_changes_nothing(store: Store, clock: Clock) -> N
     assert store.pause_queue("mail", True, "ops", "first")
     clock.forward(5)
     assert not store.pause_queue("mail", True, "other", "second")
-    assert store.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0)]
+    assert store.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0, clock.us)]
     assert store.pause_queue("mail", False)
     assert store.queues() == []
 
@@ -317,6 +317,7 @@ def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, cloc
     mail = Queue("mail", 2, NOW, 1, 1, 1, workers=2)
     off = Queue("off", 0, None, 0, 0, 0, clock.us, "me", "why")
     served = [Queue("idle", 0, None, 0, 0, workers=1), mail, off, Queue("system", 0, None, 0, 0, workers=2)]
+    served = [queue.replace(now=clock.us) for queue in served]
     assert store.queues() == served
     assert store.health().queues == tuple(served)
     clock.forward(29)

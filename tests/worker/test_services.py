@@ -167,7 +167,7 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken:
         world.clock.seconds += waits[-1]
     assert [round(wait, 6) for wait in waits] == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
     assert all_of_them.health[name] == Health(None, 8, "it does not work")
-    assert {said[0], *said} == {("service failed", name, "it does not work")}
+    assert {said[0], *said} == {("service_failed", name, "it does not work")}
     others = {service: health for service, health in all_of_them.health.items() if service != name}
     assert all(health.succeeded_at is not None and not health.failures for health in others.values())
 

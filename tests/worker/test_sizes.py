@@ -24,12 +24,12 @@ def test_large_payload_is_told_once_for_each_name(caplog: pytest.LogCaptureFixtu
     for id in ("a", "b"):
         sizes.end("charge", TaskEnd(id, 1, COMPLETED, LONG))
         sizes.end("refund", TaskEnd(id, 1, COMPLETED, "1"))
-    assert events(caplog) == ["payload.large what=result name=charge execution=a bytes=32 limit=1048576"]
+    assert events(caplog) == ["payload_large what=result of=charge execution_id=a bytes=32 limit=1048576"]
 
 
 def test_size_is_in_bytes(caplog: pytest.LogCaptureFixture) -> None:
     Sizes(SMALL).end("charge", TaskEnd("a", 1, COMPLETED, '"ééééééééééé"'))
-    assert events(caplog) == ["payload.large what=result name=charge execution=a bytes=24 limit=1048576"]
+    assert events(caplog) == ["payload_large what=result of=charge execution_id=a bytes=24 limit=1048576"]
 
 
 def test_everything_that_a_turn_stores_is_looked_at(caplog: pytest.LogCaptureFixture) -> None:
@@ -37,8 +37,8 @@ def test_everything_that_a_turn_stores_is_looked_at(caplog: pytest.LogCaptureFix
     start, signal = NewExecution("w.2", 1, "start", "q", LONG), NewSignal("s", "x", "go", LONG)
     turn = TurnCommit("w", 0, 1, 0, "finish", "a", "turn", value=LONG, done=(done,), starts=(start,), signals=(signal,))
     Sizes(SMALL).turn("main", turn)
-    assert [line.split(" execution")[0].removeprefix("payload.large ") for line in events(caplog)] == [
-        "what=inputs name=done", "what=result name=done", "what=inputs name=start", "what=signal name=go", "what=result name=main",
+    assert [line.split(" execution")[0].removeprefix("payload_large ") for line in events(caplog)] == [
+        "what=inputs of=done", "what=result of=done", "what=inputs of=start", "what=signal of=go", "what=result of=main",
     ]  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_worker_tells_of_large_snapshots_and_results_once(caplog: pytest.LogCapt
     world.start(inputs={"text": "x" * 60})
     world.run()
     assert sorted(line.split(" execution")[0] for line in events(caplog)) == [
-        "payload.large what=inputs name=value", "payload.large what=result name=value", "snapshot.large what=snapshot name=main",
+        "payload_large what=inputs of=value", "payload_large what=result of=value", "snapshot_large what=snapshot of=main",
     ]  # fmt: skip
 
 
@@ -68,4 +68,4 @@ def test_worker_tells_of_the_large_result_of_a_task_while_it_waits_for_others(ca
     while not events(caplog):
         world.round()
     assert world.inner.get(["run"])["run"].finished_at is None
-    assert events(caplog)[0].startswith("payload.large what=inputs name=value execution=run ")
+    assert events(caplog)[0].startswith("payload_large what=inputs of=value execution_id=run ")

@@ -2,6 +2,6 @@
 
 from rhythm.app.application import Rhythm
 from rhythm.app.handle import Handle
-from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView
+from rhythm.app.views import ExecutionView, Page, QueueView, Start, TraceStep, WorkerView, WorkflowView
 
-__all__ = ["ExecutionView", "Handle", "Page", "Rhythm", "Start", "TraceStep", "WorkflowView"]
+__all__ = ["ExecutionView", "Handle", "Page", "QueueView", "Rhythm", "Start", "TraceStep", "WorkerView", "WorkflowView"]

@@ -16,7 +16,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from rhythm.app.handle import Handle, id_of
-from rhythm.app.views import ExecutionView, Page, Start, TraceStep, WorkflowView, in_order, life, line_of, turn, view, workflow_view
+from rhythm.app.views import (
+    ExecutionView,
+    Page,
+    QueueView,
+    Start,
+    TraceStep,
+    WorkerView,
+    WorkflowView,
+    in_order,
+    life,
+    line_of,
+    queue_view,
+    turn,
+    view,
+    worker_view,
+    workflow_view,
+)
 from rhythm.app.waiting import Changes, Patience, look
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
@@ -49,6 +65,8 @@ TRACED = 10_000  # executions in one trace
 Handles = list[Handle]
 Steps = list[TraceStep]
 Workflows = list[WorkflowView]
+Workers = list[WorkerView]
+Queues = list[QueueView]
 
 
 class Rhythm:
@@ -74,7 +92,7 @@ class Rhythm:
         self.tasks = _tasks(tasks)
         self.changes = Changes()
         self._programs: dict[tuple[str, str], Program] = {}
-        self.workers: list[PooledWorker] = []  # those of this process that run
+        self.running: list[PooledWorker] = []  # those of this process that run
         self._sizes = Sizes()
         self.opened = store is None  # else the store is the caller's
         self.store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if store is None else store
@@ -95,7 +113,7 @@ class Rhythm:
 
     def close(self) -> None:
         """Stops the workers that this application started, and closes its connection."""
-        for worker in list(self.workers):
+        for worker in list(self.running):
             worker.stop()
         if self.opened:
             self.store.close()
@@ -385,6 +403,26 @@ class Rhythm:
         self._wake()
         return answer
 
+    # workers and queues
+
+    def workers(self) -> Workers:
+        """The workers of the database, whatever process they are in; those that died, for a day."""
+        return [worker_view(seen, self.settings.dead_after_s) for seen in self.store.workers()]
+
+    def queues(self) -> Queues:
+        """What is in the queues: all that have work, are paused, or are served by a worker."""
+        return [queue_view(queue) for queue in self.store.queues()]
+
+    def pause_queue(self, name: str, reason: str = "", by: str = "") -> bool:
+        """Nothing more of this queue begins: no task, and no workflow. What has begun goes on. False: it was paused already."""
+        return self.store.pause_queue(_name(name, "a queue"), True, _text(by, "by"), _text(reason, "reason"))
+
+    def resume_queue(self, name: str) -> bool:
+        """Lets workers take from a paused queue again. False: it was not paused."""
+        changed = self.store.pause_queue(_name(name, "a queue"), False)
+        self._wake()
+        return changed
+
     # running
 
     def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any:
@@ -408,7 +446,7 @@ class Rhythm:
 
     def _wake(self) -> None:
         """The workers of this process look at once; those of others when they look next."""
-        for worker in list(self.workers):
+        for worker in list(self.running):
             worker.wake()
 
 

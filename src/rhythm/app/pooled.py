@@ -11,6 +11,7 @@ import random
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
@@ -22,6 +23,7 @@ from rhythm.errors import StoreError
 from rhythm.record import Record
 from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
+from rhythm.worker.events import LOG, Teller
 from rhythm.worker.executor import Handlers
 from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
@@ -34,11 +36,10 @@ if TYPE_CHECKING:
     from rhythm.settings import Settings
     from rhythm.store.base import Listening, Store
 
-log = logging.getLogger("rhythm.worker")
+log = logging.getLogger(LOG)
 AGAIN_S = 0.5  # before a beat that failed is sent again
 LAST_S = 10.0  # for giving back what was not finished, when the grace is over
 SILENT_S = 15.0  # a worker that has not asked for work for so long is not well
-PROBLEMS = ("unknown", "broken", "newer", "lost", "lapsed", "bug", "service failed", "deaf")
 
 
 class Pooled(TypedDict, total=False):
@@ -81,17 +82,18 @@ class PooledWorker:
         self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible
         self._store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if self._own else app.store
         self._handlers = Handlers()
-        observe = _tell if log.isEnabledFor(logging.DEBUG) else None
+        self._tell = Teller(self.name)
+        observe = self._tell if log.isEnabledFor(logging.DEBUG) else None
         worker = worker_settings(self.settings)
         self._worker = Worker(
-            self._store, app.program, app.tasks, self._handlers, self.name, worker, time.monotonic, random.Random(), observe, _tell
+            self._store, app.program, app.tasks, self._handlers, self.name, worker, time.monotonic, random.Random(), observe, self._tell
         )
         self._declared = Declared(self._store, app.tasks, time.monotonic)
         self._worker.declared, self._worker.version = self._declared.find, __version__
         self._worker.sleep = self._sleep
         self._worker.gives_up = lambda waited_s: self._stop.is_set()
         self._services = Services(
-            self._store, _service_settings(self.settings), time.monotonic, lambda: time.time_ns() // 1000, app.program, _tell,
+            self._store, _service_settings(self.settings), time.monotonic, lambda: time.time_ns() // 1000, app.program, self._tell,
             steady=self._worker.heart.steady,
         )  # fmt: skip
         self._stop, self._hurry = threading.Event(), threading.Event()
@@ -102,7 +104,7 @@ class PooledWorker:
 
     def start(self) -> Self:
         self._thread.start()
-        self._app.workers.append(self)
+        self._app.running.append(self)
         return self
 
     def wake(self) -> None:
@@ -115,6 +117,8 @@ class PooledWorker:
         After `last_s` more it does not wait for a database that does not answer: then the claims pass to others by themselves.
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
+        if self.alive and not self._worker.draining:
+            self._tell("worker_draining", "", f"{len(self._worker.bodies.running):,} tasks may end within {show_duration(grace_s)}")
         self._worker.draining = True
         self.wake()
         deadline = time.monotonic() + grace_s
@@ -123,8 +127,8 @@ class PooledWorker:
         self._stop.set()
         self.wake()
         self._thread.join(last_s)
-        if self in self._app.workers:
-            self._app.workers.remove(self)
+        if self in self._app.running:
+            self._app.running.remove(self)
         if self.error is not None:
             raise self.error
 
@@ -165,14 +169,16 @@ class PooledWorker:
             self._worker.heart.apart = True
             heart.start()
             self._introduce()
+            self._tell("worker_started", "", "it takes work", queues=",".join(self.settings.queues), concurrency=self.settings.concurrency)
             self._listening = self._store.listen(lambda queues: self.wake())
             self._rounds()
             self._worker.stop()
             self._services.close()
+            self._tell("worker_stopped", "", "what was not finished was given back")
         except StoreError as problem:
-            log.warning("the worker could not give its claims back, they expire: %s", problem)
+            self._tell("claims_left", "", f"they expire by themselves: {problem}")
         except BaseException as problem:
-            log.exception("the worker has stopped")
+            self._tell("worker_failed", "", f"the worker has stopped: {problem!r}", traceback="".join(traceback.format_exception(problem)))
             self.error = problem
         finally:
             self._stop.set()
@@ -187,9 +193,11 @@ class PooledWorker:
         while not self._stop.is_set():
             try:
                 self._declared.publish()
-                return see_off(self._store)
+                for name in see_off(self._store):
+                    self._tell("worker_dead", name, "its process has ended; what it held is free")
+                return self._tell("database_back")
             except StoreError as problem:
-                _tell("unknown", "", str(problem))
+                self._tell("database_unanswered", "", str(problem))
                 self._stop.wait(self._poll_s)
 
     def _rounds(self) -> None:
@@ -209,8 +217,9 @@ class PooledWorker:
         while not self._stop.is_set():
             try:
                 heart.run_once()
+                self._tell("database_back", "", "it answers again")
             except Exception as problem:  # also a bug: the next beat may get through
-                _tell("unknown", "", f"a heartbeat: {problem}")
+                self._tell("database_unanswered", "", f"a heartbeat: {problem}")
             if heart.lapse():
                 self._worker.bodies.give_up()
             if not self._worker.idle:  # else it hears of it when it looks for work
@@ -238,7 +247,3 @@ def _service_settings(s: Settings) -> ServiceSettings:
         crash_limit=s.crash_limit, rescue_every_s=min(ServiceSettings.rescue_every_s, s.dead_after_s / 5), dead_after_s=s.dead_after_s,
         sweep_every_s=s.resume_worker_interval_s, retention_s=s.retention_s,
     )  # fmt: skip
-
-
-def _tell(what: str, id: str, detail: str) -> None:
-    log.log(logging.WARNING if what in PROBLEMS else logging.DEBUG, "%s %s %s", what, id, detail)

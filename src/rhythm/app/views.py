@@ -10,7 +10,7 @@ from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.base import TASK, Definition, Execution, Transition
+from rhythm.store.base import TASK, Definition, Execution, Queue, SeenWorker, Transition
 
 ENDS = ("completed", "failed", "cancelled")
 TYPES = ("workflow", "task")
@@ -105,6 +105,68 @@ class TraceStep(Record):
     worker: str = ""
 
 
+class WorkerView(Record):
+    """A worker as it was when it last said that it lives."""
+
+    name: str
+    host: str
+    pid: int
+    queues: tuple[str, ...]
+    concurrency: int  # tasks at once
+    running: int  # of these, at its last beat
+    claims: int  # executions that are its own now
+    state: str  # live, draining (it is being stopped) or dead (not heard of for too long: others take over what it had)
+    started_at: datetime
+    beat_at: datetime
+    silent_s: float  # since its last beat, on the database's clock
+    version: str  # of Rhythm
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return {name: _plain(getattr(self, name)) for name in self._fields}
+
+
+class QueueView(Record):
+    """What is in a queue. Tasks that a worker runs for a workflow of its own are in none."""
+
+    name: str
+    ready: int  # to be taken now
+    oldest_s: float | None  # how long the oldest of it has waited
+    delayed: int  # to be taken later
+    running: int
+    expired: int  # of workers that are gone; others take it over
+    workers: int  # that take from it, and live
+    paused_at: datetime | None = None
+    paused_by: str = ""
+    paused_reason: str = ""
+
+    @property
+    def unserved(self) -> bool:
+        """Whether there is work, and no worker that takes it."""
+        return self.workers == 0 and self.ready + self.delayed + self.expired > 0
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return {name: _plain(getattr(self, name)) for name in self._fields}
+
+
+def worker_view(seen: SeenWorker, dead_after_s: float) -> WorkerView:
+    silent_s = max(0.0, (seen.now - seen.beat_at) / 1e6)
+    return WorkerView(
+        seen.worker, seen.host, seen.pid, seen.queues, seen.concurrency, seen.running, seen.claims,
+        "dead" if silent_s >= dead_after_s else "draining" if seen.draining else "live",
+        moment(seen.started_at), moment(seen.beat_at), silent_s, seen.version,
+    )  # fmt: skip
+
+
+def queue_view(queue: Queue) -> QueueView:
+    oldest_s = None if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6)
+    return QueueView(
+        queue.name, queue.ready, oldest_s, queue.delayed, queue.claimed - queue.expired, queue.expired, queue.workers,
+        _moment(queue.paused_at), queue.paused_by, queue.paused_reason,
+    )  # fmt: skip
+
+
 def view(row: Execution) -> ExecutionView:
     return ExecutionView(
         id=row.id, type=TYPES[row.type], name=row.name, status=row.status, inputs=load(row.inputs),
@@ -165,4 +227,6 @@ def _moment(us: int | None) -> datetime | None:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

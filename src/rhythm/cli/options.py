@@ -45,6 +45,8 @@ class Option(Record):
     def shown(self) -> str:
         names = f"{self.short}, {self.name}" if self.short else self.name
         value = "|".join(self.choices) or self.value
+        if self.choices and not self.name.startswith("-"):
+            return value
         return f"{names} {value}" if value else f"{names} …" if self.many else f"[{names}]" if self.optional else names
 
     def refuse(self, value: str) -> str:
@@ -73,6 +75,8 @@ def parse(options: Sequence[Option], args: Sequence[str]) -> Arguments:
         found[option.key], rest = rest[:taken], rest[taken:]
         if not found[option.key] and not option.optional:
             raise UsageError(f"{option.name} is missing: {option.help}")
+        for word in found[option.key]:
+            option.refuse(word)
     if rest:
         raise UsageError(f"`{rest[0]}` is one argument too many")
     return Arguments(**{option.key: _value(option, found[option.key]) for option in options})

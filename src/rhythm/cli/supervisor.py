@@ -19,14 +19,15 @@ REFUSED = 2  # the exit code of a process that could not begin: another one coul
 class Process:
     """One place for a worker process. `begun` is 0 while nobody is there."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.pid, self.begun, self.failures, self.again_at = 0, 0.0, 0, 0.0
 
-    def begin(self, work: Callable[[], int]) -> None:
+    def begin(self, work: Callable[[int], int]) -> None:
         self.begun = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
-            _be(work)
+            _be(lambda: work(self.number))
 
     def ended(self, code: int) -> str:
         """What to say of its end; when another one may begin."""
@@ -56,9 +57,12 @@ def _be(work: Callable[[], int]) -> None:
         os._exit(code)
 
 
-def supervise(count: int, work: Callable[[], int]) -> int:
-    """Keeps so many processes at work until a signal comes; the exit code of the whole."""
-    processes = [Process() for _ in range(count)]
+def supervise(count: int, work: Callable[[int], int], say: Callable[[int, str], None]) -> int:
+    """Keeps so many processes at work, each of which knows its number, until a signal comes; the exit code of the whole.
+
+    `say` is told of those that die, by process id.
+    """
+    processes = [Process(number) for number in range(count)]
     asked: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
@@ -70,7 +74,7 @@ def supervise(count: int, work: Callable[[], int]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, forward)
     while True:
-        refused = _reap(processes, bool(asked))
+        refused = _reap(processes, bool(asked), say)
         if refused is not None and not asked:
             forward(signal.SIGTERM, None)
         if asked and not any(process.pid for process in processes):
@@ -81,17 +85,17 @@ def supervise(count: int, work: Callable[[], int]) -> int:
         time.sleep(LOOK_S)
 
 
-def _reap(processes: list[Process], stopping: bool) -> int | None:
+def _reap(processes: list[Process], stopping: bool, say: Callable[[int, str], None]) -> int | None:
     """Takes note of those that have ended; the exit code of one that could not begin."""
     refused = None
     for process in processes:
         if process.pid and (ended := os.waitpid(process.pid, os.WNOHANG))[0]:
-            code = os.waitstatus_to_exitcode(ended[1])
+            code, pid = os.waitstatus_to_exitcode(ended[1]), process.pid
             said = process.ended(code)
             if code == REFUSED:
                 refused = code
             elif not stopping:
-                print(f"rhythm: {said}", file=sys.stderr, flush=True)
+                say(pid, said)
     return refused
 
 

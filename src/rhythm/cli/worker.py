@@ -37,11 +37,16 @@ OPTIONS = (
     Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
     Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
     Option("--name", "what the worker's name begins with; else it is the name of this machine", value="NAME"),
+    Option("--log-format", "how events are written to standard error", choices=("text", "json"), default="text"),
+    Option(
+        "--log-level", "from which level on; else info, or what the application has set up", choices=("debug", "info", "warning", "error")
+    ),
     Option("--grace", "how long what runs may go on after SIGTERM, such as 30s; else the settings say it", value="DURATION"),
     DATABASE,
 )
 LAST_S = 0.8  # for giving back what has not ended; then the process ends whatever the database does
 LONGEST_S = 5.0  # between two attempts to reach the database
+SAID = ("worker_started", "worker_draining")  # events that this command has told in its own words
 
 
 class Stopping:
@@ -68,11 +73,11 @@ def run(args: Arguments) -> int:
     if processes > 1:
         from rhythm.cli.supervisor import supervise
 
-        return supervise(processes, lambda: _work(args))
+        return supervise(processes, lambda number: _work(args, number), lambda pid, said: _say(args, said, "process_ended", pid=pid))
     return _work(args)
 
 
-def _work(args: Arguments) -> int:
+def _work(args: Arguments, number: int = 0) -> int:
     """One worker process, from its application to its end."""
     stopping = Stopping()
     parent = os.getppid()
@@ -80,23 +85,25 @@ def _work(args: Arguments) -> int:
         app = _application(args, stopping)
         if app is None:
             return 0
+        _log(args)
         worker = app.worker(args.name, **_settings(args)).start()
-    _say(_introduction(app, worker))
+    if args.log_format == "text":
+        _say(args, _introduction(app, worker))
     stopping.hurry = worker.hurry
     while worker.alive and not stopping.asked.wait(0.5) and os.getppid() == parent:
         pass
-    return _stop(worker, read_duration(args.grace, "--grace"))
+    return _stop(args, worker, read_duration(args.grace, "--grace"))
 
 
-def _stop(worker: PooledWorker, grace: float | None) -> int:
+def _stop(args: Arguments, worker: PooledWorker, grace: float | None) -> int:
     code = 0
     running = worker.health().running
-    if worker.alive:
-        _say(f"stopping{f': {running} tasks may end first; a second signal ends their grace' if running else ''}")
+    if worker.alive and args.log_format == "text":
+        _say(args, f"stopping{f': {running} tasks may end first; a second signal ends their grace' if running else ''}")
     try:
         worker.stop(grace, LAST_S)
     except Exception as problem:
-        _say(f"the worker failed: {problem}")
+        _say(args, f"the worker failed: {problem}", "worker_failed")
         code = 1
     _leave_soon(code)
     return code
@@ -128,7 +135,7 @@ def _application(args: Arguments, stopping: Stopping) -> Rhythm | None:
                 raise
         if str(cause) != said:
             said = str(cause)
-            _say(f"waiting for the database: {' '.join(said.split())}")
+            _say(args, f"waiting for the database: {' '.join(said.split())}", "database_unanswered")
         stopping.asked.wait(wait_s)
         wait_s = min(2 * wait_s, LONGEST_S)
     return None
@@ -177,5 +184,31 @@ def _whole(text: str, what: str) -> int:
     return int(text)
 
 
-def _say(text: str) -> None:
-    print(f"rhythm: {text}", file=sys.stderr, flush=True)
+def _log(args: Arguments) -> None:
+    """Events go to standard error, unless the application has set up logging and no flag says otherwise."""
+    import logging
+
+    from rhythm.worker.events import JsonFormatter, TextFormatter
+
+    rhythm = logging.getLogger("rhythm")
+    if args.log_level is None and args.log_format == "text" and (rhythm.handlers or logging.getLogger().handlers):
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if args.log_format == "json" else TextFormatter())
+    if args.log_format == "text":
+        handler.addFilter(lambda record: getattr(record, "event", "") not in SAID)
+    rhythm.handlers, rhythm.propagate = [handler], False
+    rhythm.setLevel((args.log_level or "info").upper())
+
+
+def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
+    """A line for people; with `--log-format json`, an event."""
+    if args.log_format == "json":
+        from logging import getLevelName, makeLogRecord
+
+        from rhythm.worker.events import EVENTS, LOG, JsonFormatter
+
+        said = {"event": event, "fields": {**fields, "detail": text}, "levelname": getLevelName(EVENTS[event].level), "name": LOG}
+        print(JsonFormatter().format(makeLogRecord(said)), file=sys.stderr, flush=True)
+    else:
+        print(f"rhythm: {text}", file=sys.stderr, flush=True)

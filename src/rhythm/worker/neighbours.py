@@ -23,11 +23,12 @@ def _machine() -> str:
 HOST, MACHINE = socket.gethostname(), _machine()
 
 
-def see_off(store: Store) -> None:
-    """Lets go of what workers of this machine have claimed whose processes have ended."""
+def see_off(store: Store) -> list[str]:
+    """Lets go of what workers of this machine have claimed whose processes have ended: their names."""
     gone = [seen.worker for seen in store.workers() if seen.machine == MACHINE != "" and not lives(seen.pid)]
     if gone:
         store.leave(*gone)
+    return gone
 
 
 def lives(pid: int) -> bool:

@@ -136,7 +136,7 @@ class CheckpointingRunner(Runner):
         try:
             self.worker.stop()
         except StoreError as problem:
-            self.worker.complain("unknown", "", f"its claims expire by themselves: {problem}")
+            self.worker.complain("claims_left", "", f"they expire by themselves: {problem}")
         self.handlers.close()
 
     def _round(self) -> None:

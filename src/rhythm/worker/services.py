@@ -9,9 +9,10 @@ processes, and never depend on one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
+from rhythm.engine.payload import load
 from rhythm.engine.recheck import could_go_on, timers_of
 from rhythm.engine.turns import Programs, needed
 from rhythm.errors import InvalidProgram
@@ -24,6 +25,7 @@ SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock
 BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
 TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
 LONGEST_REST_S = 5.0  # of a service that fails
+NAMED = 3  # executions, where many are told of
 
 Counts = Mapping[str, int]
 Observer = Callable[[str, str, str], None]  # what happened, execution id or name of the service, detail
@@ -90,13 +92,23 @@ class Rescuer(Service):
 
     name = "rescue"
 
-    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool]) -> None:
+    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool], observe: Observer) -> None:
+        self.observe = observe
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
         self.every_s, self.dead_after_s, self.steady = settings.rescue_every_s, settings.dead_after_s, steady
 
     def run_once(self, now: float) -> Counts:
         done = self.store.recover(self.batch, self.crash_limit, self.dead_after_s if self.steady() else None)
+        if done.rescued:
+            self._tell(done.rescued)
         return {"rescued": len(done.rescued), "ended": len(done.ended)}
+
+    def _tell(self, ids: Sequence[str]) -> None:
+        some = ", ".join(ids[:NAMED]) + (f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else "")
+        self.observe("executions_rescued", "", f"{len(ids):,} taken back from workers that are gone: {some}")
+        for id, row in self.store.get(ids).items():
+            if row.error is not None and (error := load(row.error))["code"] == "Crashed":
+                self.observe("execution_quarantined", id, f"{row.name}: {error['message']}")
 
     def rest_s(self, counts: Counts) -> float:
         return 0.0 if self.batch in counts.values() else self.every_s
@@ -171,7 +183,7 @@ class Services:
     ) -> None:  # fmt: skip
         """`steady`: whether the silence of a worker may be blamed on that worker; after an outage all were silent."""
         self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
-        self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings, steady)]
+        self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings, steady, self.observe)]
         if programs is not None:
             self.services.append(Sweeper(store, settings, programs, self.observe))
         if settings.retention_s is not None:
@@ -201,6 +213,8 @@ class Services:
             rest_s = service.rest_s(counts) if counts else service.every_s
         except Exception as problem:  # whatever it is, the others go on
             return self._failed(service, now, problem)
+        if failures := self.health[service.name].failures:
+            self.observe("service_recovered", service.name, f"after {failures} {'failure' if failures == 1 else 'failures'}")
         self.health[service.name] = Health(now)
         self._next[service.name] = now + rest_s
         self._early_s[service.name] = TOGETHER * rest_s if rest_s >= service.every_s else 0.0
@@ -219,7 +233,7 @@ class Services:
         before = self.health[service.name]
         self.health[service.name] = before.replace(failures=before.failures + 1, problem=str(problem))
         self._next[service.name] = now + min(0.1 * 2 ** min(before.failures, 10), LONGEST_REST_S)
-        self.observe("service failed", service.name, str(problem))
+        self.observe("service_failed", service.name, str(problem))
         return False
 
 

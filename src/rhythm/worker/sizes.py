@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.store.base import TaskEnd, TurnCommit
-
-log = logging.getLogger("rhythm")
+from rhythm.worker.events import tell
 
 
 class Sizes:
@@ -21,11 +18,11 @@ class Sizes:
         """`what`, as JSON text, of the task, workflow or signal of this name."""
         warn = self.limits.payload_warn_bytes
         if len(text) > warn // 4 and (size := len(text.encode())) > warn:
-            self._tell("payload.large", what, name, id, size, self.limits.payload_bytes)
+            self._tell("payload_large", what, name, id, size, self.limits.payload_bytes)
 
     def snapshot(self, name: str, id: str, size: int) -> None:
         if size > self.limits.snapshot_warn_bytes:
-            self._tell("snapshot.large", "snapshot", name, id, size, self.limits.snapshot_bytes)
+            self._tell("snapshot_large", "snapshot", name, id, size, self.limits.snapshot_bytes)
 
     def turn(self, name: str, turn: TurnCommit) -> None:
         for done in turn.done:
@@ -43,4 +40,4 @@ class Sizes:
     def _tell(self, event: str, what: str, name: str, id: str, size: int, limit: int) -> None:
         if (what, name) not in self._told:
             self._told.add((what, name))
-            log.warning("%s what=%s name=%s execution=%s bytes=%d limit=%d", event, what, name, id, size, limit)
+            tell(event, log="rhythm", what=what, of=name, execution_id=id, bytes=size, limit=limit)

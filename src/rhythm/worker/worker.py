@@ -146,6 +146,7 @@ class Worker:
         self.sleep: Callable[[float], None] = time.sleep  # between two questions to a database that does not answer
         self.gives_up: Callable[[float], bool] = lambda waited_s: False  # on a commit without an answer, after so long
         self._era = store.era
+        self.away = False  # the database did not answer when it was last asked
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
@@ -169,7 +170,7 @@ class Worker:
             self._load([held for held in self.held.values() if held.stale])
             return self._commit() or claimed or bool(ended)
         except StoreError as problem:
-            self.complain("unknown", "", str(problem))
+            self._unanswered(problem)
         except Exception as problem:  # a bug; what is held here is looked at anew, and the others go on
             self.complain("bug", "", "".join(traceback.format_exception(problem)))
             self.sleep(AFTER_A_BUG_S)
@@ -189,6 +190,16 @@ class Worker:
         for held in self.held.values():
             held.stale = True
         self.unsure = False
+        self._back()
+
+    def _unanswered(self, problem: StoreError, what: str = "database_unanswered", id: str = "") -> None:
+        self.away = True
+        self.complain(what, id, str(problem))
+
+    def _back(self) -> None:
+        if self.away:
+            self.away = False
+            self.complain("database_back", "", "it answers again")
 
     @property
     def idle(self) -> bool:
@@ -269,7 +280,9 @@ class Worker:
     def _lapsed(self) -> None:
         """No beat got through in time: others may take this worker for dead. What runs here is stopped, and nothing more is begun."""
         if self.held or self.claims:
-            self.complain("lapsed", "", f"no heartbeat for {show_duration(self.settings.heart.trusted_s)}: what ran here is given up")
+            self.complain(
+                "worker_lapsed", "", f"no heartbeat for {show_duration(self.settings.heart.trusted_s)}: what ran here is given up"
+            )
         for id in [*self.held, *self.claims]:
             self._forget(id)
         self.unsure = True
@@ -335,7 +348,7 @@ class Worker:
                 self._cancel_queued(task.id)
 
     def _lost(self, id: str) -> None:
-        self.complain("lost", id, "the claim has passed to another worker")
+        self.complain("claim_lost", id, "the claim has passed to another worker")
         self._forget(id)
 
     def _lose_older(self, id: str) -> None:
@@ -385,13 +398,13 @@ class Worker:
             held.program = self.programs(row.name, row.version)
             held.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
         except NewerFormat as problem:
-            self.complain("newer", held.id, f"{problem}; it is left to those")
+            self.complain("program_newer", held.id, f"{problem}; it is left to those")
             self._forget(held.id)
             self.store.release({held.id: held.fence}, self.settings.newer_retry_s)
             return False
         except InvalidProgram as problem:
             held.program = None
-            self.complain("broken", held.id, str(problem))
+            self.complain("program_broken", held.id, str(problem))
         if not held.running:
             held.owned = load_owned(row.owned)
         return True
@@ -410,7 +423,7 @@ class Worker:
                 try:
                     turn = self._decided(held)
                 except StoreError as problem:  # of a program that had to be read; the others are not to wait for it
-                    self.complain("unknown", held.id, str(problem))
+                    self._unanswered(problem, id=held.id)
                     self.unsure = True
                     continue
                 if turn is not None:
@@ -457,8 +470,10 @@ class Worker:
         for tries in count(1):
             try:
                 committed = self.store.commit(turns, ends)[0]
+                self._back()
                 return [*answers, *(committed if tries == 1 else self._sent_again(turns, committed))]
             except StoreError as problem:
+                self._unanswered(problem, "commit_unknown")
                 self._rest(tries, problem, began)
             witnesses, wakes, mine = self._witnesses(turns)
             answers += [self._settled(turn, witnesses[turn.id], wakes, mine) for turn in turns if turn.id in witnesses]
@@ -488,12 +503,12 @@ class Worker:
                 wakes = self.store.extend({turn.id: turn.fence for turn in turns}, self.settings.claim_ttl_s)
                 return {id: fence for id, fence in found.items() if fence is not None}, wakes, self.store.held_by(self.name)
             except StoreError as problem:
+                self._unanswered(problem)
                 self._rest(tries, problem, began)
         raise AssertionError("it was asked until there was an answer")
 
     def _rest(self, tries: int, problem: StoreError, began: float) -> None:
         """The database does not answer: less and less often is it asked again."""
-        self.complain("unknown", "", str(problem))
         if self.gives_up(self.now() - began):
             raise problem
         self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
@@ -629,6 +644,9 @@ class Worker:
         for command in held.owned.values():
             if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
                 error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
+                self.complain(
+                    "execution_quarantined", child_id(held.id, command.n), f"{command.name}: its worker died {held.crashes} times"
+                )
                 done.append(Done(command.n, command.name, loaded.queue, dump_trusted(command.inputs), FAILED, error, held.crashes, 0,
                                  dump_options(command)))  # fmt: skip
             else:

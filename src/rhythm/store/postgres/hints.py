@@ -232,8 +232,15 @@ class PostgresListening(Listening):
         except Exception:
             log.exception("what was to hear of work has failed")
 
+    @staticmethod
+    def _event(level: int, name: str, detail: str) -> None:
+        """As `worker.events` would tell it, which is above this layer."""
+        log.log(level, "%s: %s", name, detail, extra={"event": name, "fields": {"detail": detail}})
+
     def _say(self, problem: str) -> None:
         """Once for each time that it begins."""
         if problem and not self.problem:
-            log.warning("%s; until then work is found by looking for it now and then", problem)
+            self._event(logging.WARNING, "listener_deaf", f"{problem}; until then work is found by looking for it now and then")
+        elif self.problem and not problem:
+            self._event(logging.INFO, "listener_hears", "new work is heard of")
         self.problem = problem

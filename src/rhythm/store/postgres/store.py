@@ -352,7 +352,7 @@ class PostgresStore(base.Store):
         return self._queues(self.db.now())
 
     def _queues(self, now: int) -> list[Queue]:
-        return [Queue(*row) for row in self._ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+        return [Queue(*(*row, now)) for row in self._ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:

@@ -1,0 +1,76 @@
+"""Pauses a queue: workers take nothing more from it, so no task and no workflow of it begins. Or lets them take from it again.
+
+What has begun goes on: tasks that run end, and workflows that have started go on, up to the next task of a paused queue.
+To hold one execution, there is `rhythm pause ID`.
+
+  rhythm queue pause mail --reason 'the mail server is down' --by Ada
+  rhythm queue resume mail
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rhythm.cli.connect import application
+from rhythm.cli.database import DATABASE
+from rhythm.cli.options import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from rhythm.app import QueueView, Rhythm
+
+OPTIONS = (
+    Option("ACTION", "what to do with it: pause or resume", choices=("pause", "resume")),
+    Option("NAME", "the queue; `rhythm queues` lists them"),
+    Option("--reason", "why it is paused, for whoever looks at it", value="TEXT"),
+    Option("--by", "who says so", value="NAME"),
+    DATABASE,
+)
+
+
+def run(args: Arguments) -> int:
+    if args.action == "resume" and (args.reason or args.by):
+        raise UsageError("--reason and --by are for pause")
+    with application(args) as app:
+        known = {queue.name: queue for queue in app.queues()}
+        if args.action == "pause":
+            _pause(app, args, known.get(args.name))
+        else:
+            _resume(app, args.name)
+    if args.name not in known:
+        print(f"rhythm: {_unknown(args.name, [*known])}", file=sys.stderr)
+    return 0
+
+
+def _pause(app: Rhythm, args: Arguments, before: QueueView | None) -> None:
+    if app.pause_queue(args.name, args.reason or "", args.by or ""):
+        waiting = _waiting(before.ready + before.delayed) if before else ""
+        print(f"paused queue {args.name}{waiting}: nothing of it begins; `rhythm queue resume {args.name}` lets it go on")
+    else:
+        print(f"queue {args.name} is paused already{_as_it_is(before)}; `rhythm queue resume {args.name}` lets it go on")
+
+
+def _as_it_is(queue: QueueView | None) -> str:
+    from datetime import UTC, datetime
+
+    from rhythm.cli.queues import since
+
+    return f" ({since(queue, datetime.now(UTC))})" if queue and queue.paused_at else ""
+
+
+def _resume(app: Rhythm, name: str) -> None:
+    if app.resume_queue(name):
+        print(f"resumed queue {name}: workers take from it again")
+    else:
+        print(f"queue {name} was not paused")
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    from rhythm.lang.source import nearest
+
+    near = nearest(name, known)
+    return f"nothing is in queue {name}, and no worker serves it" + (f"; did you mean {near}?" if near else "")
+
+
+def _waiting(count: int) -> str:
+    return f" ({count:,} {'waits' if count == 1 else 'wait'} in it)" if count else ""

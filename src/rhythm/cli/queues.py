@@ -1,0 +1,74 @@
+"""Lists the queues of a database: all that have work, are paused, or are served by a worker.
+
+READY waits for a worker, the oldest of it for so long; DELAYED is for later; RUNNING is with a worker. Tasks that a worker runs for
+a workflow of its own are in no queue. `system` has the workflows that go on: every worker serves it. Where no worker serves a queue
+with work, start one: `rhythm worker --app FILE --queues NAME`.
+
+  rhythm queues
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rhythm.cli.connect import OUTPUT, application
+from rhythm.cli.database import DATABASE
+from rhythm.cli.options import Arguments
+
+if TYPE_CHECKING:
+    from rhythm.app import QueueView
+
+OPTIONS = (OUTPUT, DATABASE)
+HEADS = ("QUEUE", "READY", "OLDEST", "DELAYED", "RUNNING", "EXPIRED", "WORKERS", "NOTE")
+EXPIRED = HEADS.index("EXPIRED")
+
+
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        found = app.queues()
+    if args.output == "table":
+        _print(found)
+    else:
+        from rhythm.cli.documents import print_items
+
+        print_items(args.output, [queue.as_json() for queue in found])
+    return 0
+
+
+def _print(found: Sequence[QueueView]) -> None:
+    from datetime import UTC
+
+    from rhythm.cli.table import print_table
+
+    if not found:
+        print("no queues: nothing waits, and no worker serves any")
+        return
+    rows = [HEADS, *(_row(queue, datetime.now(UTC)) for queue in found)]
+    if not any(queue.expired for queue in found):
+        rows = [row[:EXPIRED] + row[EXPIRED + 1 :] for row in rows]
+    print_table(rows[0], rows[1:])
+
+
+def _row(queue: QueueView, now: datetime) -> tuple[str, ...]:
+    from rhythm.cli.words import length
+
+    numbers = (queue.delayed, queue.running, queue.expired, queue.workers)
+    oldest = "" if queue.oldest_s is None else length(queue.oldest_s)
+    return queue.name, f"{queue.ready:,}", oldest, *(f"{number:,}" for number in numbers), note(queue, now)
+
+
+def note(queue: QueueView, now: datetime) -> str:
+    """What somebody should know who looks at the queue."""
+    notes = ["no worker serves it"] if queue.unserved else []
+    return "; ".join([*notes, f"paused {since(queue, now)}"] if queue.paused_at else notes)
+
+
+def since(queue: QueueView, now: datetime) -> str:
+    """When a queue was paused, by whom and why."""
+    from rhythm.cli.words import age
+
+    ago = age(queue.paused_at or now, now)
+    by = f" by {queue.paused_by}" if queue.paused_by else ""
+    return f"{'now' if ago == 'now' else f'{ago} ago'}{by}" + (f": {queue.paused_reason}" if queue.paused_reason else "")

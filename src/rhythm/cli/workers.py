@@ -1,0 +1,52 @@
+"""Lists the workers of a database, wherever they run.
+
+A worker says every few seconds that it lives. One that was silent for too long is dead: others take over what it had, and it is
+listed for another day. One that was stopped in an orderly way is not listed. CLAIMS are the executions that are its own now.
+
+  rhythm workers
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rhythm.cli.connect import OUTPUT, application
+from rhythm.cli.database import DATABASE
+from rhythm.cli.options import Arguments
+
+if TYPE_CHECKING:
+    from rhythm.app import WorkerView
+
+OPTIONS = (OUTPUT, DATABASE)
+HEADS = ("WORKER", "STATE", "RUNNING", "CLAIMS", "LAST BEAT", "UP", "HOST", "PID", "VERSION", "QUEUES")
+
+
+def run(args: Arguments) -> int:
+    with application(args) as app:
+        found = app.workers()
+    if args.output != "table":
+        from rhythm.cli.documents import print_items
+
+        print_items(args.output, [worker.as_json() for worker in found])
+    elif not found:
+        print("no workers: `rhythm worker --app FILE` starts one")
+    else:
+        from rhythm.cli.table import print_table
+
+        print_table(HEADS, [_row(worker) for worker in found], status=1)
+    return 0
+
+
+def _row(worker: WorkerView) -> tuple[str, ...]:
+    from rhythm.cli.words import age
+
+    return (
+        worker.name, worker.state, f"{worker.running:,}/{worker.concurrency:,}", f"{worker.claims:,}", _ago(worker.silent_s),
+        age(worker.started_at, worker.beat_at), worker.host, str(worker.pid), worker.version, ",".join(worker.queues),
+    )  # fmt: skip
+
+
+def _ago(seconds: float) -> str:
+    from rhythm.cli.words import length
+
+    return f"{length(seconds)} ago" if seconds >= 1 else "now"

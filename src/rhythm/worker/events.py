@@ -1,0 +1,177 @@
+"""What workers tell of themselves: the table of all events that are logged, and how an event becomes a line.
+
+An event is a record of the standard `logging` with a name and fields (`record.event`, `record.fields`, and each field by itself); its
+message has the same in words. What is told again and again while it lasts is told once, and when it is over. This module knows no
+handler but the one of `rhythm worker`: applications set up logging as they like.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rhythm.record import Record
+
+LOG = "rhythm.worker"
+VALUE, DETAIL, TRACEBACK = 200, 1000, 40  # characters of a field and of the detail, lines of a traceback
+DEBUG, INFO, WARNING, ERROR = logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR
+
+
+class Event(Record):
+    """Something that is logged. `of`: the field that says what it happened to."""
+
+    name: str
+    level: int
+    means: str
+    of: str = "execution_id"
+
+
+_TABLE = (
+    Event("worker_started", INFO, "the worker takes work from now on"),
+    Event("worker_draining", INFO, "it was asked to stop: it claims nothing more, what runs may end within the grace"),
+    Event("worker_stopped", INFO, "it has given back what was not finished, and taken its leave"),
+    Event("worker_failed", ERROR, "it has ended by itself, which is a bug: the traceback says where; what it held goes to others"),
+    Event("worker_lapsed", WARNING, "none of its heartbeats got through for too long: what ran here is given up, others may have it"),
+    Event("worker_dead", WARNING, "the process of a worker on this machine is gone: what it held is free", "dead_worker"),
+    Event("process_ended", WARNING, "a process of `--processes` has died, and another one begins", "pid"),
+    Event("claims_left", WARNING, "the worker could not give its claims back when it stopped: they go to others when they expire"),
+    Event("claim_lost", WARNING, "an execution is another worker's by now: what was begun here for it is not committed"),
+    Event("executions_rescued", WARNING, "executions of workers that died or were silent for too long were taken back"),
+    Event("execution_quarantined", ERROR, "its worker has died too often while it ran: it has failed, and is not tried again"),
+    Event("commit_unknown", WARNING, "a commit had no answer: whether it was made is looked up, and what was not is sent again"),
+    Event("database_unanswered", WARNING, "the database does not answer; it is asked again, ever less often. Told once until it is back"),
+    Event("database_back", INFO, "the database answers again"),
+    Event(
+        "service_failed",
+        WARNING,
+        "timers, rescue, sweeper or pruner has failed, and is tried again. Told once until it recovers",
+        "service",
+    ),
+    Event("service_recovered", INFO, "a service that had failed has done its work again", "service"),
+    Event("listener_deaf", WARNING, "hints about new work (NOTIFY) are not heard: it is found by looking every `poll_interval`"),
+    Event("listener_hears", INFO, "hints about new work are heard again"),
+    Event("program_newer", WARNING, "a workflow can only be run by a newer Rhythm: it is left to workers that have one"),
+    Event("program_broken", ERROR, "the stored program or snapshot of a workflow cannot be read: the execution fails"),
+    Event("payload_large", WARNING, "an input, result, signal or event comes near the limit of its size. Told once for each name"),
+    Event("snapshot_large", WARNING, "the state of a workflow comes near the limit of its size. Told once for each workflow"),
+    Event(
+        "bug", ERROR, "something happened that Rhythm rules out; the execution, or the whole worker, is looked at anew. Please report it"
+    ),
+    Event("start", DEBUG, "a workflow takes its first turn"),
+    Event("task", DEBUG, "an attempt at a task begins"),
+    Event("done", DEBUG, "a task has succeeded"),
+    Event("retry", DEBUG, "an attempt has failed, and there will be another"),
+    Event("failure", DEBUG, "a task has failed"),
+    Event("stopped", DEBUG, "an attempt was cancelled, or its worker has lost it"),
+    Event("progress", DEBUG, "a task or workflow says how far it is"),
+    Event("log", DEBUG, "a workflow says something with `log(…)`, or sets an attribute"),
+    Event("timer", DEBUG, "a workflow begins to sleep"),
+    Event("wait", DEBUG, "a workflow waits for a signal or event"),
+    Event("signal", DEBUG, "a workflow takes a signal"),
+    Event("publish", DEBUG, "a workflow publishes an event"),
+    Event("approval", DEBUG, "a workflow asks for an approval"),
+    Event("completed", DEBUG, "a workflow has completed"),
+    Event("failed", DEBUG, "a workflow has failed"),
+    Event("cancelled", DEBUG, "a workflow was cancelled"),
+)
+EVENTS = {event.name: event for event in _TABLE}
+ENDS = {"database_back": "database_unanswered", "service_recovered": "service_failed"}  # what is over with an event
+LASTING = frozenset(ENDS.values())
+
+
+def tell(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
+    """Logs an event. `detail`: the same for people; fields that are empty are left out."""
+    level = EVENTS[name].level if level is None else level
+    logger = logging.getLogger(log)
+    if logger.isEnabledFor(level):
+        fields = {key: value for key, value in fields.items() if value != ""}
+        logger.log(level, "%s%s", name, Fields(fields), extra={**fields, "event": name, "fields": fields})
+
+
+class Teller:
+    """Tells the events of one worker: an observer of the worker and of its services, called from any thread.
+
+    `count` is called with the name of each, also of those that are not told again.
+    """
+
+    def __init__(self, worker: str, count: Callable[[str], None] = lambda name: None) -> None:
+        self.worker, self.count = worker, count
+        self._lasting: set[tuple[str, str]] = set()
+
+    def __call__(self, name: str, id: str = "", detail: str = "", **fields: Any) -> None:
+        event = EVENTS[name]
+        self.count(name)
+        level = self._level(event, id)
+        if level is None:
+            return
+        if name == "bug" and "\n" in detail:
+            fields["traceback"], detail = detail, detail.rstrip().rpartition("\n")[2]
+        tell(name, level, worker=self.worker, **{event.of: id}, **fields, detail=detail)
+
+    def _level(self, event: Event, id: str) -> int | None:
+        """How loud; None: there is nothing to tell."""
+        if event.name not in LASTING and event.name not in ENDS:
+            return event.level
+        key = ENDS.get(event.name, event.name), id if event.of == "service" else ""
+        known = key in self._lasting
+        if event.name in ENDS:
+            self._lasting.discard(key)
+            return event.level if known else None
+        self._lasting.add(key)
+        return DEBUG if known else event.level
+
+
+class Fields:
+    """The fields of an event in words, made only if somebody reads them: ` worker=a execution_id=b: what happened`."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.fields = fields
+
+    def __str__(self) -> str:
+        plain = {key: value for key, value in self.fields.items() if key not in ("detail", "traceback")}
+        text = "".join(f" {key}={_value(value)}" for key, value in plain.items())
+        detail = escaped(str(self.fields.get("detail", "")), DETAIL)
+        return text + (f": {detail}" if detail else "") + _traceback(str(self.fields.get("traceback", "")))
+
+
+def _value(value: Any) -> str:
+    text = escaped(str(value), VALUE)
+    return text if text and not any(c in text for c in ' "=') else '"' + text.replace('"', '\\"') + '"'
+
+
+def _traceback(text: str) -> str:
+    lines = text.rstrip().split("\n") if text else []
+    return "".join(f"\n    {escaped(line, VALUE)}" for line in lines[-TRACEBACK:])
+
+
+def escaped(text: str, longest: int) -> str:
+    """The text on one line, without what a terminal would obey, and cut where it gets long."""
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-11-15 17:20:01.123 WARNING claim_lost worker=… execution_id=…: what happened`, in UTC; a traceback follows, indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}"
+        name, said = getattr(record, "event", None), getattr(record, "fields", None)
+        text = f"{name}{Fields(said)}" if name and said is not None else escaped(record.getMessage(), DETAIL)
+        trace = _traceback(self.formatException(record.exc_info)) if record.exc_info else ""
+        return f"{at} {record.levelname} {text}{trace}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, event, and the fields. What is no event has a `message` instead."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        import json
+
+        at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+        said = {"event": record.event, **record.fields} if hasattr(record, "event") and hasattr(record, "fields") else None
+        item = {"time": at, "level": record.levelname.lower(), "logger": record.name, **(said or {"message": record.getMessage()})}
+        if record.exc_info:
+            item["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(item, default=str)

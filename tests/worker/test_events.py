@@ -1,0 +1,120 @@
+"""Every event has its line in the table, the table is that of the docs, and lines are safe to print."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+import rhythm
+from rhythm.store.base import TASK, NewExecution
+from rhythm.worker.events import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
+from rhythm.worker.services import Services, ServiceSettings
+from tests.engine.driver import World
+from tests.support.stores import MakeStore, rows
+
+SOURCE = Path(rhythm.__file__).parent
+PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text(encoding="utf-8")
+SAYS = r"(?:complain|observe|_say|_tell|tell|_unanswered|_event)\(\s*(?:args, said, |problem, |logging\.\w+, )?\"(\w+)\""
+
+
+def records(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(record.levelno, record.event) for record in caplog.records]  # type: ignore[attr-defined]  # that it has one is the law
+
+
+def test_table_of_the_docs_is_that_of_the_module() -> None:
+    shown = re.findall(r"^\| `(\w+)` \| (debug|info|warning|error) \| (.*) \|$", PAGE, re.MULTILINE)
+    assert shown == [(event.name, logging.getLevelName(event.level).lower(), event.means) for event in EVENTS.values()]
+
+
+def test_whatever_is_told_is_in_the_table() -> None:
+    files = [*(SOURCE / "worker").glob("*.py"), SOURCE / "app/pooled.py", SOURCE / "cli/worker.py", SOURCE / "store/postgres/hints.py"]
+    told = {name for file in files for name in re.findall(SAYS, file.read_text(encoding="utf-8"))}
+    returned = set(re.findall(r"return \"(\w+)\",", (SOURCE / "worker/told.py").read_text(encoding="utf-8")))
+    assert told | returned <= EVENTS.keys()
+    assert {event.name for event in EVENTS.values() if event.level > logging.DEBUG} <= told | {"snapshot_large", "payload_large"}
+
+
+def test_record_has_the_event_and_its_fields_and_reads_as_a_sentence(caplog: pytest.LogCaptureFixture) -> None:
+    Teller("box-1")("claim_lost", "run.1", "the claim has passed to another worker")
+    (record,) = caplog.records
+    assert (record.event, record.worker, record.execution_id) == ("claim_lost", "box-1", "run.1")  # type: ignore[attr-defined]
+    assert record.getMessage() == "claim_lost worker=box-1 execution_id=run.1: the claim has passed to another worker"
+    assert TextFormatter().format(record).endswith(f" WARNING {record.getMessage()}")
+    item = json.loads(JsonFormatter().format(record))
+    assert item.pop("time").endswith("Z")
+    assert item == {
+        "level": "warning", "logger": "rhythm.worker", "event": "claim_lost", "worker": "box-1", "execution_id": "run.1",
+        "detail": "the claim has passed to another worker",
+    }  # fmt: skip
+
+
+def test_lines_obey_nobody_and_end(caplog: pytest.LogCaptureFixture) -> None:
+    tell("claim_lost", worker="a b", execution_id="x\x1b[2J\n\u202e", detail="y\r\n" + "z" * 5000)
+    (record,) = caplog.records
+    line = TextFormatter().format(record)
+    assert line.isprintable()
+    assert (len(line) < 1200, 'worker="a b"' in line, r"execution_id=x\x1b[2J\n\u202e" in line) == (True, True, True)
+    assert JsonFormatter().format(record).isprintable()
+
+
+def test_traceback_of_a_bug_stands_below_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    Teller("w")("bug", "run", 'Traceback (most recent call last):\n  File "x.py"\nZeroDivisionError: division by zero\n')
+    first, *more = TextFormatter().format(caplog.records[0]).split("\n")
+    assert first.endswith("ERROR bug worker=w execution_id=run: ZeroDivisionError: division by zero")
+    assert more[0] == "    Traceback (most recent call last):"
+    assert len(more) == 3
+
+
+def test_records_of_others_are_formatted_too(caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("rhythm.other").error("no %s", "event")
+    assert TextFormatter().format(caplog.records[0]).endswith("ERROR no event")
+    assert json.loads(JsonFormatter().format(caplog.records[0]))["message"] == "no event"
+
+
+@pytest.mark.parametrize(("lasts", "over"), [("database_unanswered", "database_back"), ("service_failed", "service_recovered")])
+def test_what_lasts_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture, lasts: str, over: str) -> None:
+    counted: list[str] = []
+    teller, of = Teller("w", counted.append), "rescue" if lasts in LASTING and lasts == "service_failed" else ""
+    with caplog.at_level(logging.DEBUG, "rhythm"):
+        for name in (over, lasts, lasts, over, over, lasts):
+            teller(name, of, "why")
+    assert records(caplog) == [
+        (logging.WARNING, lasts), (logging.DEBUG, lasts), (logging.INFO, over), (logging.WARNING, lasts),
+    ]  # fmt: skip
+    assert counted == [over, lasts, lasts, over, over, lasts]
+
+
+def test_rescue_tells_what_it_took_back_and_what_is_not_tried_again(make_store: MakeStore) -> None:
+    world = World("workflow main() {\n  return 1\n}\n", make_store=make_store)
+    told: list[tuple[str, str, str]] = []
+    settings = ServiceSettings(crash_limit=2)
+    services = Services(world.inner, settings, world.clock.now, world.clock.us, None, lambda *what: told.append(what))
+    world.inner.start([NewExecution("t", TASK, "kills", "default")])
+    for _ in range(2):
+        world.inner.claim("w", ["default"], 5, 60.0)
+        rows(world.inner, "UPDATE ready SET claim_expires_at = 0")
+        world.clock.seconds += 10
+        services.run()
+    taken = ("executions_rescued", "", "1 taken back from workers that are gone: t")
+    assert told[:2] == [taken, taken]
+    assert told[2][:2] == ("execution_quarantined", "t")
+    assert told[2][2].startswith("kills: ")
+    assert len(told) == 3
+
+
+def test_service_that_works_again_says_so(make_store: MakeStore) -> None:
+    world = World("workflow main() {\n  return 1\n}\n", make_store=make_store)
+    told: list[tuple[str, str, str]] = []
+    services = Services(world.inner, ServiceSettings(), world.clock.now, world.clock.us, None, lambda *what: told.append(what))
+    timers, once = services.services[0], services.services[0].run_once
+    timers.run_once = lambda now: {}["broken"]  # type: ignore[method-assign]
+    services.run()
+    timers.run_once = once  # type: ignore[method-assign]
+    world.clock.seconds += 10
+    services.run()
+    services.run()
+    assert told == [("service_failed", "timers", "'broken'"), ("service_recovered", "timers", "after 1 failure")]
