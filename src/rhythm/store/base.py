@@ -796,8 +796,11 @@ class Store(ABC):
     # services
 
     @abstractmethod
-    def fire_timers(self, limit: int) -> tuple[int, int | None]:
-        """Fires what is due, frees what was delayed until now, times executions out: how many, and when the next is due."""
+    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
+        """Fires what is due, frees what was delayed until now, times executions out: how many, and when the next is due.
+
+        `late` is told of each timer that has fired, by how many seconds it was late.
+        """
 
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:

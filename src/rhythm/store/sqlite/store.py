@@ -758,14 +758,14 @@ class SqliteStore(base.Store):
 
     # services
 
-    def fire_timers(self, limit: int) -> tuple[int, int | None]:
+    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
         due, now = self._one("next_due")
         if due is None or due > now:
             return 0, due
         with self._transaction():
             now = self.clock()
             timers = self._all("due_timers", now, limit)
-            for id, n in timers:
+            for id, n, _ in timers:
                 self._all("fire_timer", now, id, n)
                 self._wake(id, now)
             waits = self._all("due_waits", now, limit)
@@ -775,10 +775,14 @@ class SqliteStore(base.Store):
             delayed = self._all("due_ready", now, limit)
             for (id,) in delayed:
                 self._all("free_delayed", id)
-            late = self._all("due_timeouts", now, limit)
-            for id, type in late:
+            over = self._all("due_timeouts", now, limit)
+            for id, type in over:
                 self._time_out(id, type, now)
-            return len(timers) + len(waits) + len(delayed) + len(late), self._one("next_due")[0]
+            next_due = self._one("next_due")[0]
+        if late is not None:
+            for _, _, fire_at in timers:
+                late((now - fire_at) / US)
+        return len(timers) + len(waits) + len(delayed) + len(over), next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
