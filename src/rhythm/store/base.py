@@ -703,8 +703,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def queues(self) -> list[Queue]:
-        """Every queue that has rows, is paused, or is served by a worker."""
+    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+        """Every queue that has rows, is paused, or is served by a worker: one that was heard of in this time, and is not draining."""
 
     @abstractmethod
     def declare(self, declarations: Sequence[Declaration]) -> None:

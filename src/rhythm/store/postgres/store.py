@@ -347,12 +347,12 @@ class PostgresStore(base.Store):
         return bool(self.db.all("resume_queue", name=name))
 
     @transaction
-    def queues(self) -> list[Queue]:
+    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
         self.db.freeze()
-        return self._queues(self.db.now())
+        return self._queues(self.db.now(), dead_after_s)
 
-    def _queues(self, now: int) -> list[Queue]:
-        return [Queue(*(*row, now)) for row in self._ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+    def _queues(self, now: int, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+        return [Queue(*(*row, now)) for row in self._ask("queues", now=now, alive=now - int(dead_after_s * US))]
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:

@@ -377,9 +377,9 @@ class SqliteStore(base.Store):
         with self._transaction():
             return bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
 
-    def queues(self) -> list[Queue]:
+    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
         with self._snapshot() as ask:
-            return _queues(ask, self.clock())
+            return _queues(ask, self.clock(), dead_after_s)
 
     def declare(self, declarations: Sequence[Declaration]) -> None:
         known = set(self.declared())
@@ -916,8 +916,8 @@ class SqliteStore(base.Store):
             db.execute("ROLLBACK")
 
 
-def _queues(ask: Ask, now: int) -> list[Queue]:
-    return [Queue(*(*row, now)) for row in ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+def _queues(ask: Ask, now: int, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+    return [Queue(*(*row, now)) for row in ask("queues", now=now, alive=now - int(dead_after_s * US))]
 
 
 def _us(seconds: float | None) -> int | None:
