@@ -120,7 +120,8 @@ class PooledWorker:
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
         if self.alive and not self._worker.draining:
-            self._tell("worker_draining", "", f"{len(self._worker.bodies.running):,} tasks may end within {show_duration(grace_s)}")
+            running = len(self._worker.bodies.running)
+            self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
         self._worker.draining = True
         self.wake()
         deadline = time.monotonic() + grace_s

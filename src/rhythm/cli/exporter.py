@@ -88,7 +88,6 @@ class _Server6(_Server):
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = SILENT_S
-    server_version, sys_version = "rhythm", ""
 
     def answer(self, path: str) -> tuple[int, str, str]:
         raise NotImplementedError
@@ -104,6 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body.encode())
 
     do_HEAD = do_GET
+
+    def version_string(self) -> str:
+        return "rhythm"
 
     def log_message(self, format: str, *args: Any) -> None:
         """Requests are no events."""

@@ -132,7 +132,7 @@ class Fields:
     def __str__(self) -> str:
         plain = {key: value for key, value in self.fields.items() if key not in ("detail", "traceback")}
         text = "".join(f" {key}={_value(value)}" for key, value in plain.items())
-        detail = escaped(str(self.fields.get("detail", "")), DETAIL)
+        detail = escaped(" ".join(str(self.fields.get("detail", "")).split()), DETAIL)
         return text + (f": {detail}" if detail else "") + _traceback(str(self.fields.get("traceback", "")))
 
 
