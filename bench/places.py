@@ -34,6 +34,9 @@ class Place:
         self.name, self.url, self.where, self.connect, self.make_raw = name, url, where, connect, make_raw
         self.app = Rhythm(url, tasks={})
 
+    def close(self) -> None:
+        self.app.close()
+
     def raw(self, job: Callable[..., Any], *args: Any) -> Any:
         """What a job takes without an engine."""
         with closing(self.make_raw()) as alone:
@@ -82,9 +85,8 @@ def _server() -> str:
     return cleanup.enter_context(private_server(SYNCED))
 
 
-def each(*makers: Callable[[], Place]) -> Iterator[Place]:
+def each() -> Iterator[Place]:
     """Each database anew, so that no benchmark pays for the one before."""
-    for make in makers or (sqlite, postgres):
-        place = make()
-        yield place
-        place.app.close()
+    for make in (sqlite, postgres):
+        with closing(make()) as place:
+            yield place

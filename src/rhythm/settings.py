@@ -24,6 +24,7 @@ class Settings(Record):
     """Every setting with its value. `sources` says where each came from; lengths of time are in seconds."""
 
     database_url: str
+    listen_url: str
     workflow_paths: tuple[str, ...]
     auto_migrate: bool
     queues: tuple[str, ...]
@@ -55,6 +56,7 @@ class Settings(Record):
 class Given(TypedDict, total=False):
     """Settings as arguments; None, or left out: look elsewhere."""
 
+    listen_url: str | None
     auto_migrate: bool | None
     queues: Iterable[str] | str | None
     concurrency: int | None
@@ -230,11 +232,17 @@ def _show_length(value: float | None) -> str:
 
 
 def show_url(url: str) -> str:
-    """A database URL without its password."""
+    """A database URL without its password, which may also be among its parameters."""
     scheme, colon, rest = url.partition("://")
-    who, at, where = rest.rpartition("@")
+    place, question, query = rest.partition("?")
+    who, at, where = place.rpartition("@")
     user, has, _ = who.partition(":")
-    return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}"
+    shown = "&".join(f"{part.partition('=')[0]}=***" if "password=" in part else part for part in query.split("&"))
+    return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}{question}{shown}"
+
+
+def _show_listen_url(url: str) -> str:
+    return show_url(url) or "as database_url"
 
 
 class Setting(Record):
@@ -252,6 +260,7 @@ class Setting(Record):
 
 SETTINGS: dict[str, Setting] = {
     "database_url": Setting("database_url", "sqlite:///rhythm.db", _text, "where executions live: sqlite:///… or postgresql://…", show_url),
+    "listen_url": Setting("listen_url", "", _text, "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
     "workflow_paths": Setting("workflow_paths", (), _texts, f"files and folders of .flow files; {FOLDER} if it exists"),
     "auto_migrate": Setting("auto_migrate", True, _flag, "bring the tables up to date when the application starts"),
     "queues": Setting("queues", ("default",), _queues, "the queues that a worker serves"),

@@ -52,7 +52,7 @@ def test_interval_of_the_first_sketches_is_known_with_and_without_prefix(tmp_pat
     ("given", "environment", "message"),
     [
         ({"concurency": 1}, {}, r"there is no setting `concurency` \(argument\); did you mean `concurrency`\?"),
-        ({"zzz": 1}, {}, "there are database_url, workflow_paths"),
+        ({"zzz": 1}, {}, "there are database_url, listen_url, workflow_paths"),
         ({}, {"RHYTHM_DATABSE_URL": "x"}, r"the variable RHYTHM_DATABSE_URL is no setting; did you mean RHYTHM_DATABASE_URL\?"),
         ({"concurrency": 0}, {}, r"concurrency \(argument\): write a whole number from 1 on, not 0"),
         ({}, {"RHYTHM_CONCURRENCY": "many"}, r"concurrency \(RHYTHM_CONCURRENCY\): write a whole number from 1 on, not 'many'"),

@@ -16,6 +16,7 @@ from tests.chaos.report import Figure
 
 SCENARIOS = ("kills", "database", "frozen", "cut", "clocks", "storm", "poison", "sqlite", "sleeping")
 FULL_MINUTES = 10.0
+TOTALS = ("programs completed", "kills", "fenced", "ambiguous", "wrong results", "committed tasks run again", "rules broken")
 
 
 def run(name: str, seed: int, scale: float) -> list[Figure]:
@@ -32,12 +33,18 @@ def main() -> int:
     given = parser.parse_args()
     where = f"seed {given.seed}, commit {_commit()}"
     print(where, flush=True)
-    good = [_show(name, given.seed, given.minutes / FULL_MINUTES) for name in given.scenarios or SCENARIOS]
-    print(f"\n{where}: {'all as it must be' if all(good) else 'NOT ALL AS IT MUST BE'}")
-    return 0 if all(good) else 1
+    figures = [figure for name in given.scenarios or SCENARIOS for figure in _show(name, given.seed, given.minutes / FULL_MINUTES)]
+    good = all(figure.good for figure in figures)
+    print(f"\nin all: {', '.join(f'{what} {_total(what, figures):,}' for what in TOTALS)}")
+    print(f"{where}: {'all as it must be' if good else 'NOT ALL AS IT MUST BE'}")
+    return 0 if good else 1
 
 
-def _show(name: str, seed: int, scale: float) -> bool:
+def _total(what: str, figures: list[Figure]) -> int:
+    return sum(int(figure.value) for figure in figures if figure.name.startswith(what) and not isinstance(figure.value, str))
+
+
+def _show(name: str, seed: int, scale: float) -> list[Figure]:
     began = time.monotonic()
     try:
         figures = run(name, seed, scale)
@@ -48,7 +55,7 @@ def _show(name: str, seed: int, scale: float) -> bool:
     for figure in figures:
         print(f"  {figure.line()}")
     sys.stdout.flush()
-    return all(figure.good for figure in figures)
+    return figures
 
 
 def _commit() -> str:

@@ -6,16 +6,16 @@ from pathlib import Path
 from statistics import median
 
 from tests.chaos import ledger
-from tests.chaos.processes import LOST
+from tests.chaos.processes import LOST, PATIENT
 from tests.chaos.report import Figure, at_least, none, spread
 from tests.chaos.server import own_server
-from tests.chaos.world import world
+from tests.chaos.world import SHORT, world
+from tests.support.debian import unpacked
 
-IN_FLIGHT = 80
+IN_FLIGHT = 60
 SKEWS = ("+3h", "-1h", "+0", "-1h")
 
 
-PATIENT = {"RHYTHM_HEARTBEAT_INTERVAL": "1", "RHYTHM_DEAD_AFTER": "20", "RHYTHM_CLAIM_TTL": "60"}
 ASLEEP = """
 workflow asleep(inputs) {
   await sleep(inputs.seconds)
@@ -24,18 +24,19 @@ workflow asleep(inputs) {
 
 
 def library() -> str:
-    return next(str(path) for path in Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    found = unpacked("libfaketime", "libfaketime.so.1")
+    assert found, "the clocks of processes are changed with libfaketime, a package of Debian: install it"
+    return str(found)
 
 
 def skewed(skew: str) -> dict[str, str]:
-    """Nobody is taken for dead here because the machine is slow: if a claim passes to another, it is the clocks' doing."""
     return {**PATIENT, "LD_PRELOAD": library(), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    programs = max(40, round(800 * scale))
+    programs = max(20, round(800 * scale))
     with own_server() as server, world(server.url, seed, programs) as w:
-        for skew in SKEWS:
+        for skew in SKEWS if scale > SHORT else SKEWS[:2]:
             w.workers.start(settings=skewed(skew))
         delays = {id: 1.0 + n / programs for n, id in enumerate(f"asleep-{n}" for n in range(programs))}
         w.load.start("asleep", ASLEEP, [{"seconds": seconds} for seconds in delays.values()])
@@ -47,7 +48,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         late_s = [slept_us / 1e6 - delays[id] for id, slept_us in turns]
         return [
             *verdict,
-            at_least("processes with a clock that is hours off", len(off(w.folder)), 3),
+            at_least("processes with a clock that is hours off", len(off(w.folder)), 2),
             none("timers early", [late for late in late_s if late < 0]),
             *spread("timers late", late_s, most_p99=4.0),
             none("claims stolen", w.workers.said(LOST)),

@@ -6,17 +6,18 @@ from tests.chaos.processes import LOST
 from tests.chaos.proxy import Proxy
 from tests.chaos.report import Figure, at_least, shown
 from tests.chaos.server import own_server
-from tests.chaos.world import world
+from tests.chaos.world import SHORT, world
 
-WORKERS, IN_FLIGHT = 4, 80
+WORKERS, IN_FLIGHT = 4, 60
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    cuts, programs = max(4, round(100 * scale)), max(30, round(400 * scale))
+    cuts, programs = max(4, round(100 * scale)), max(20, round(400 * scale))
     with own_server() as server, world(server.url, seed, programs) as w, Proxy(f"{server.folder}/.s.PGSQL.5432", w.chance) as proxy:
         w.workers.url = proxy.url
-        proxy.chances |= {"cut before": 0.01, "cut after": 0.01, "black hole": 0.002, "byte by byte": 0.01}
-        w.workers.start(WORKERS)
+        often = 1 if scale > SHORT else 4
+        proxy.chances |= {"cut before": 0.02 * often, "cut after": 0.02 * often, "black hole": 0.003 * often, "byte by byte": 0.02 * often}
+        w.workers.start(WORKERS if scale > SHORT else 2)
 
         def enough() -> bool:
             each = min(proxy.met["cut before"], proxy.met["cut after"])

@@ -9,22 +9,22 @@ import time
 
 from tests.chaos.report import Figure, at_least, at_most, shown, spread
 from tests.chaos.server import Server, own_server, until
-from tests.chaos.world import World, world
+from tests.chaos.world import SHORT, World, world
 
-WORKERS, IN_FLIGHT = 4, 80
+WORKERS, IN_FLIGHT = 4, 60
 SESSIONS = 8  # that one worker may have open
 LONGEST_DOWN_S = 5.0
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    stops, programs = max(1, round(8 * scale)), max(30, round(400 * scale))
+    stops, programs = max(1, round(8 * scale)), max(20, round(400 * scale))
     with own_server() as server, world(server.url, seed, programs) as w:
-        w.workers.start(WORKERS)
+        w.workers.start(WORKERS if scale > SHORT else 2)
         progress_s, ended = list[float](), [0]
 
         def strike() -> float:
             if (len(progress_s) < stops and w.chance.random() < 0.15) or ended[0] > 8 * len(progress_s) + 4:
-                progress_s.append(restart(server, w, min(1.0, LONGEST_DOWN_S * scale * 4)))
+                progress_s.append(restart(server, w, LONGEST_DOWN_S if scale > SHORT else 1.0))
                 return 1.0
             ended[0] += server.end_session(w.chance)
             return w.chance.random() * 0.5
@@ -47,7 +47,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 def restart(server: Server, w: World, longest_s: float) -> float:
     """Stops and starts it; how long after it accepts connections the first turn was committed."""
     server.stop("immediate")
-    back = time.monotonic() + w.chance.random() * max(longest_s, 1.0)
+    back = time.monotonic() + w.chance.random() * longest_s
     w.chance.choice(w.workers.alive).kill()
     w.workers.start()
     while time.monotonic() < back:

@@ -27,6 +27,9 @@ SETTINGS = {
     "RHYTHM_CRASH_LIMIT": "1000000",  # what chance kills is no poison
 }
 
+# Where nobody is to be taken for dead because the machine is slow. One whose process has ended is missed at once all the same.
+PATIENT = {"RHYTHM_HEARTBEAT_INTERVAL": "1", "RHYTHM_DEAD_AFTER": "20", "RHYTHM_CLAIM_TTL": "60"}
+
 
 class Process:
     """One worker process. Its log stays when it has gone."""
@@ -79,6 +82,11 @@ class Workers:
     @property
     def alive(self) -> list[Process]:
         return [process for process in self.all if process.alive]
+
+    @property
+    def ready(self) -> list[Process]:
+        """Those that have begun to work."""
+        return [process for process in self.alive if process.worker_name()]
 
     def start(self, count: int = 1, settings: Mapping[str, str] | None = None, before: Sequence[str] = ()) -> list[Process]:
         started = [self._start({**self.settings, **(settings or {})}, before) for _ in range(count)]

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 WRITES = re.compile(rb"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
-HOLE_S = 4.0
+HOLE_S = 3.0
 
 
 class Proxy:

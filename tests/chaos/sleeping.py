@@ -11,7 +11,7 @@ from functools import partial
 from rhythm.store.base import NewSignal
 from tests.chaos.report import Figure, at_least, at_most, spread
 from tests.chaos.server import Server, own_server, until
-from tests.chaos.world import World, world
+from tests.chaos.world import SHORT, World, world
 
 POLL_S = 1.0
 ORDINARY = {  # as in production: what an idle worker costs is a question of its defaults
@@ -24,7 +24,7 @@ ASKED = re.compile(r"LOG:  (?:statement|execute [^:]*): ")
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    count, watch_s = max(50, round(1000 * scale)), max(3.0, 15.0 * scale)
+    count, watch_s = max(50, round(1000 * scale)), max(4.0, 40.0 * scale)
     with own_server("-c log_min_messages=log") as server, world(server.url, seed, 1, ORDINARY) as w:
         w.workers.start()
         asleep = w.load.start("asleep", ASLEEP, [None] * count)
@@ -38,7 +38,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         return [
             *w.verdict(),
             at_least("asleep for an hour", len(asleep), count),
-            at_most("queries of an idle worker in a poll interval", asked / watch_s * POLL_S, 2.0),
+            at_most("queries of an idle worker in a poll interval", asked / watch_s * POLL_S, 2.0 if scale > SHORT else 3.0),
             *spread("timers due at once: late", late_s, most_p99=10.0),
             at_least("… of these fired", len(late_s), count),
             *spread("signals at once: latency", latency_s, most_p99=10.0),
@@ -65,7 +65,7 @@ def watched(server: Server, meanwhile: Callable[[], None]) -> int:
 
 def due_at_once(w: World, count: int, server: Server) -> list[float]:
     now_us = server.rows("SELECT rhythm.now_us()")[0][0]
-    due_us = (now_us // 1000 + 5000 + 4 * count) * 1000
+    due_us = (now_us // 1000 + 2000 + 4 * count) * 1000
     at = datetime.fromtimestamp(due_us / 1e6, UTC).isoformat(timespec="milliseconds")
     w.load.start("timed", TIMED, [{"at": at}] * count)
     return [(ended_us - due_us) / 1e6 for (ended_us,) in ended(w, "timed", count)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import sqlite3
 import tempfile
 from pathlib import Path
 
-from tests.chaos.kills import takeover
+from tests.chaos.kills import LASTING, takeover
 from tests.chaos.report import Figure, at_least, none, shown
-from tests.chaos.world import world
+from tests.chaos.world import SHORT, world
+from tests.support.debian import unpacked
 
 WORKERS, IN_FLIGHT = 3, 40
 
@@ -22,12 +22,15 @@ def scenario(seed: int, scale: float) -> list[Figure]:
 
 def _kills(seed: int, scale: float) -> list[Figure]:
     kills, programs = max(2, round(15 * scale)), max(30, round(500 * scale))
-    with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder, world(f"sqlite:///{folder}/rhythm.db", seed, programs) as w:
+    with (
+        tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder,
+        world(f"sqlite:///{folder}/rhythm.db", seed, programs, LASTING) as w,
+    ):
         w.workers.start(WORKERS)
         gone = dict[int, float]()
 
         def kill() -> float:
-            victim = w.chance.choice(w.workers.alive)
+            victim = w.chance.choice(w.workers.ready or w.workers.alive)
             victim.kill()
             gone[victim.pid] = victim.killed_at or 0.0
             w.workers.start()
@@ -41,7 +44,7 @@ def _kills(seed: int, scale: float) -> list[Figure]:
         return [
             *verdict,
             at_least("kills", len(gone), kills),
-            *takeover(w, gone),
+            *takeover(w, gone, 1 if scale > SHORT else 0),
             none("`database is locked` in the logs", w.workers.said("locked")),
             none("damage (integrity_check)", whole),
         ]
@@ -49,13 +52,13 @@ def _kills(seed: int, scale: float) -> list[Figure]:
 
 def _syncs(seed: int, scale: float) -> list[Figure]:
     """One worker under strace: each group commit that was acknowledged was synced before."""
-    if not shutil.which("strace"):
+    if not (strace := unpacked("strace", "strace")):
         return [shown("syncs: not counted, there is no strace", "")]
     programs = max(10, round(100 * scale))
     with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder, world(f"sqlite:///{folder}/rhythm.db", seed, programs) as w:
         counted, traced = Path(folder) / "commits", Path(folder) / "strace"
-        strace = ("strace", "-D", "-f", "-c", "-e", "trace=fsync,fdatasync", "-o", str(traced))
-        [worker] = w.workers.start(settings={"RHYTHM_TEST_CHAOS_COMMITS": str(counted)}, before=strace)
+        tracing = (str(strace), "-D", "-f", "-c", "-e", "trace=fsync,fdatasync", "-o", str(traced))
+        [worker] = w.workers.start(settings={"RHYTHM_TEST_CHAOS_COMMITS": str(counted)}, before=tracing)
         w.torment(lambda: 1.0, lambda: len(w.load.started) >= programs, IN_FLIGHT, 60.0)
         w.load.settle(60.0)
         worker.send(signal.SIGTERM)

@@ -7,12 +7,12 @@ import threading
 import time
 
 from tests.chaos import ledger
-from tests.chaos.processes import POLL_S, Process
+from tests.chaos.processes import PATIENT, POLL_S, Process
 from tests.chaos.report import Figure, at_least, none, shown, spread
 from tests.chaos.server import Server, own_server
 from tests.chaos.world import World, world
 
-WORKERS, IN_FLIGHT = 6, 60
+WORKERS, IN_FLIGHT = 6, 40
 GRACES_S = (0.0, 1.0, 5.0)
 LONG = """
 workflow long() {
@@ -54,7 +54,7 @@ class Storm:
         self.outages = 0
 
     def start(self) -> None:
-        while len(self.w.workers.alive) < WORKERS:
+        while len(self.w.workers.alive) < (WORKERS if self.count > 20 else 3):
             grace_s = self.w.chance.choice(GRACES_S)
             [process] = self.w.workers.start(settings={"RHYTHM_SHUTDOWN_GRACE": f"{grace_s:.0f}"})
             self.graces[process] = grace_s
@@ -101,7 +101,7 @@ class Storm:
 
 def scenario(seed: int, scale: float) -> list[Figure]:
     count, programs = max(8, round(200 * scale)), max(20, round(400 * scale))
-    with own_server() as server, world(server.url, seed, programs) as w:
+    with own_server() as server, world(server.url, seed, programs, PATIENT) as w:
         storm = Storm(w, server, count)
         storm.start()
         w.load.start("long", LONG, [None] * max(6, round(40 * scale)))

@@ -17,9 +17,10 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.app.views import ExecutionView
-from rhythm.cli import database, waiting
+from rhythm.cli import waiting
 from rhythm.cli.hints import missing_tasks
 from rhythm.cli.main import COMMANDS, main
+from rhythm.store.postgres import connecting
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.cli.conftest import Shell
@@ -353,7 +354,7 @@ def test_database_that_cannot_be_used_is_one_line(rhythm: Command, command: str,
 
 
 def test_server_that_never_answers_is_not_waited_for_without_end(rhythm: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "CONNECT_S", 1)
+    monkeypatch.setitem(connecting.DEFAULTS, "connect_timeout", "1")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         for command, code in (("list", 1), ("migrate", 2)):
             ran = rhythm(f"{command} --database postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none")

@@ -178,7 +178,11 @@ def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
 @BOTH
 def test_body_does_not_begin_when_its_claim_may_have_passed_to_another(make_world: MakeWorld, owner_run: bool, call: str) -> None:
     """A worker that was stopped after any of its calls for longer than its claim lasts; `World` looks at every body that begins."""
-    world = make_world('let a = await task("value", { x: 1 })\nlet b = await task("value", { x: 2 })\nreturn [a, b]', owner_run=owner_run)
+    world = make_world(
+        'let a = await task("value", { x: 1 })\nlet b = await task("value", { x: 2 })\nreturn [a, b]',
+        owner_run=owner_run,
+        dead_after_s=3000.0,
+    )
     stalls: list[str] = []
 
     def stall(name: str, answer: Any) -> None:
@@ -223,7 +227,7 @@ def test_claim_without_an_answer_is_given_back_at_once(make_world: MakeWorld) ->
     world.start()
     assert result_of(world.run()) == 1
     assert unanswered
-    assert world.clock.seconds < world.settings.claim_ttl_s
+    assert world.clock.seconds < world.settings.beat_s
 
 
 @BOTH

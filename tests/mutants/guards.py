@@ -13,6 +13,8 @@ CONFORMANCE = "tests/store/test_conformance.py::test_"
 SERVER = "tests/store/test_postgres.py::test_"
 LOCKING = "tests/store/test_sqlite_locking.py::test_"
 LAWS = "tests/engine/test_laws.py::test_"
+LIVING = "tests/engine/test_living.py::test_"
+HEART = "tests/worker/test_heartbeat.py::test_"
 SIMULATION = "tests/engine/test_simulation.py::test_everything_ends_as_it_must_whatever_goes_wrong"
 
 
@@ -28,6 +30,10 @@ class Guard(NamedTuple):
     def mutants(self) -> list[Mutant]:
         places = {"sqlite": self.sqlite, "postgres": self.postgres, "any": self.engine}
         return [Mutant(self.name, database, self.tests, changes) for database, changes in places.items() if changes]
+
+
+def living(*names: str) -> tuple[str, ...]:
+    return tuple(LIVING + name for name in names)
 
 
 def law(*names: str) -> tuple[str, ...]:
@@ -68,6 +74,10 @@ def pg_code(function: str, old: str, new: str, file: str = "store") -> tuple[Cha
 
 def worker(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("worker/worker.py", function, old, new),)
+
+
+def heart(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("worker/heartbeat.py", function, old, new),)
 
 
 def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
@@ -259,7 +269,7 @@ WAKES = (
     Guard(
         "a cancel frees what is delayed", rule("a_cancelled_workflow_is_woken_also_before_its_delayed_start"),
         lite_code("_cancel", 'self._all("free_delayed", id)', "pass"),
-        pg_code("_cancel", 'self.db.do("free_delayed", ids=workflows)', "pass"),
+        pg_code("_cancel", "self.rows.free_delayed(workflows)", "pass"),
     ),
     Guard(
         "a child workflow that is asked to end is woken", rule("a_child_workflow_that_a_turn_asks_to_end_is_woken"),
@@ -547,11 +557,55 @@ ENDS = (
 WORKER = (
     Guard(
         "an owned body does not begin beyond the deadline", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
-        engine=worker("_begin_owned", "if self.now() >= held.deadline:", "if False:"),
+        engine=worker("_begin_owned", "if not self._may_begin(held.deadline):", "if False:"),
     ),
     Guard(
         "a queued body does not begin beyond the deadline", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
-        engine=worker("_begin_queued", "if self.now() >= deadline:", "if False:"),
+        engine=worker("_begin_queued", "if not self._may_begin(deadline):", "if False:"),
+    ),
+    Guard(
+        "no body begins on a worker that may be dead to the others",
+        living("body_does_not_begin_when_its_worker_may_be_dead_to_the_others"),
+        engine=worker("_may_begin", "min(deadline, self.alive_until)", "deadline"),
+    ),
+    Guard(
+        "a worker is trusted from before its beat was sent", living("body_does_not_begin_when_its_worker_may_be_dead_to_the_others"),
+        engine=worker("_took_beat", "self.alive_until = answer.sent_at", "self.alive_until = self.now()"),
+    ),
+    Guard(
+        "a worker that may be dead stops what it runs",
+        living("worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_others"),
+        engine=worker("_lapsed", "for id in [*self.held, *self.claims]:", "for id in ():"),
+    ),
+    Guard(
+        "a worker that may be dead claims nothing", living("worker_without_heartbeats_claims_nothing"),
+        engine=worker("_claim", ' or not self._may_begin(float("inf"))', ""),
+    ),
+    Guard(
+        "a lapse is told before a later beat", (HEART + "worker_hears_that_it_lapsed_before_it_hears_of_a_later_beat",),
+        engine=heart("lapse", "self._answers.put(None)", "pass"),
+    ),
+    Guard(
+        "claims are prolonged in time", (HEART + "claims_are_prolonged_when_a_third_of_their_time_has_passed",),
+        engine=heart("run_once", "claims if prolong else {}", "{}"),
+    ),
+    Guard(
+        "nobody is taken for dead after an outage of all",
+        (HEART + "gap_that_nobody_noticed_begins_the_wait_anew",),
+        engine=heart("run_once", "self._steady_since is None or sent_at >= self.until", "self._steady_since is None"),
+    ),
+    Guard(
+        "a claim that nobody knows of is given back", living("claim_that_its_worker_knows_nothing_of_is_given_back"),
+        engine=worker("_give_back_unknown", "if again:", "if False:"),
+    ),
+    Guard(
+        "owned tasks of a paused queue are not run", living("chain_of_owned_tasks_stops_when_their_queue_is_paused"),
+        engine=worker("_runs", " and queue not in self.paused", ""),
+    ),
+    Guard(
+        "suspects have their last chance one by one",
+        living("those_that_were_there_when_workers_died_have_their_last_chance_one_by_one"),
+        engine=worker("_one_suspect", "if id not in later}", "}"),
     ),
     Guard(
         "the deadline counts from before the claim was sent", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
@@ -571,7 +625,16 @@ WORKER = (
     ),
     Guard(
         "what is held here is compared with the database after no answer", law("claim_without_an_answer_is_given_back_at_once"),
-        engine=worker("step", "if self.unsure:", "if False:"),
+        engine=worker("step", "if self.unsure or", "if"),
+    ),
+    Guard(
+        "what is held here is compared with the database after anybody's connection was lost",
+        law("claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_lost"),
+        engine=worker("step", "or self.store.era != self._era", ""),
+    ),
+    Guard(
+        "what is sent again is still mine", law("turn_is_not_sent_again_with_a_fence_that_another_has_by_now"),
+        engine=worker("_sent", "turns = [turn for turn in turns if mine.get(turn.id) == turn.fence]", "pass"),
     ),
     Guard(
         "what was lost without notice is dropped", law("claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer"),
@@ -595,15 +658,15 @@ WORKER = (
     ),
     Guard(
         "what is no longer mine is stopped at the next beat", law("claim_that_was_lost_is_dropped_at_the_next_beat"),
-        engine=worker("_extend", "for id in claims.keys() - kept.keys():", "for id in ():"),
+        engine=worker("_took_beat", "if known.get(id) == fence and answer.fence(id) != fence:", "if False:"),
     ),
     Guard(
         "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
-        engine=worker("_stop_cancelled", "if task.cancel_requested:", "if False:"),
+        engine=worker("_look", "if task.cancel_requested:", "if False:"),
     ),
     Guard(
         "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),
-        engine=worker("_extend", "if kept[id] != held.wakes:", "if False:"),
+        engine=worker("_took_beat", "answer.wakes(held.id) > held.wakes", "False"),
     ),
     Guard(
         "an end that is not committed yet is not given back", law("end_of_a_task_is_kept_while_a_claim_has_no_answer"),

@@ -451,6 +451,13 @@ def test_a_task_that_has_ended_stays_as_it_ended(store: Store) -> None:
     assert [tuple(row) for row in found] == [(5, "7", None, 1, 1)] * 2
 
 
+def test_a_task_that_is_queued_since_its_workers_died_is_known_for_it(store: Store) -> None:
+    """Not so one that has failed by itself as often."""
+    starts = (task("w.1", attempt=2), task("w.2", attempt=2, failed='"no"'), task("w.3"))
+    assert outcome(store, turn(begun(store), starts=starts)) == "parked"
+    assert {id: (claim.attempt, claim.crashes) for id, claim in claims(store).items()} == {"w.1": (3, 2), "w.2": (3, 0), "w.3": (1, 0)}
+
+
 @pytest.mark.parametrize("how", ["own", "park", "finish"])
 def test_a_workflow_that_has_ended_takes_no_turn(store: Store, how: str) -> None:
     claim = begun(store)

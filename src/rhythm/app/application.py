@@ -95,7 +95,7 @@ class Rhythm:
         self.running: list[PooledWorker] = []  # those of this process that run
         self._sizes = Sizes()
         self.opened = store is None  # else the store is the caller's
-        self.store: Store = open_store(self.settings.database_url) if store is None else store
+        self.store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if store is None else store
         try:
             self._prepare()
             self.register(*self.settings.workflow_paths)

@@ -81,7 +81,7 @@ class PooledWorker:
         self.error: BaseException | None = None  # what ended it, if that was not `stop`
         self._app, self._poll_s = app, self.settings.worker_poll_interval_s
         self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible
-        self._store: Store = open_store(self.settings.database_url) if self._own else app.store
+        self._store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if self._own else app.store
         self._handlers = Handlers()
         self._metrics = Metrics(self._gauges())
         self._tell = Teller(self.name, self._metrics.told)

@@ -14,7 +14,7 @@ from rhythm.errors import ResultTimeout, StoreError
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
 
-FIRST_S, LONGEST_S = 0.005, 1.0  # between two looks: doubled each time
+FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two looks: half as long again each time
 SILENCE_S = 30.0  # of the database, that waiting outlives
 
 
@@ -47,7 +47,7 @@ class Patience:
 
     def rest_s(self, found: ExecutionView | StoreError) -> float:
         """How long to wait now. `ResultTimeout` if the time is over; what the database said, if it is over without an answer."""
-        rest, self._next_s = self._next_s, min(self._next_s * 2, LONGEST_S)
+        rest, self._next_s = self._next_s, min(self._next_s * GROWTH, LONGEST_S)
         left = self._left_s(found)
         if left > 0:
             return min(rest, left)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rhythm.cli.database import bounded, read_settings
+from rhythm.cli.database import read_settings
 from rhythm.cli.options import Arguments, Option, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def application(args: Arguments) -> Iterator[Rhythm]:
 
         settings = read_settings(args.database)
         _must_exist(settings.database_url)
-        store = open_store(bounded(settings.database_url), create=False)
+        store = open_store(settings.database_url, create=False)
         try:
             _must_be_current(store.pending(), store.schema_version())
             with Rhythm(settings.database_url, (), store=store, auto_migrate=False) as app:
@@ -52,7 +52,7 @@ def new_application(args: Arguments) -> Iterator[Rhythm]:
         from rhythm.app import Rhythm
 
         settings = read_settings(args.database)
-        with Rhythm(bounded(settings.database_url), (), auto_migrate=settings.auto_migrate) as app:
+        with Rhythm(settings.database_url, (), auto_migrate=settings.auto_migrate) as app:
             yield app
 
 

@@ -20,7 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.connect import refusals
-from rhythm.cli.database import DATABASE, bounded, read_settings
+from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option, UsageError
 
@@ -160,7 +160,7 @@ def _opened(args: Arguments) -> Rhythm:
     if app is None or args.database:
         settings = read_settings(args.database)
         paths = app.settings.workflow_paths if app else settings.workflow_paths
-        app = Rhythm(bounded(settings.database_url), paths, tasks=app.tasks if app else None, auto_migrate=settings.auto_migrate)
+        app = Rhythm(settings.database_url, paths, tasks=app.tasks if app else None, auto_migrate=settings.auto_migrate)
     app.register(*args.workflows)
     return app
 

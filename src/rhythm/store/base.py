@@ -77,6 +77,11 @@ class NewExecution(Record):
     # than 0: a task that had begun before
     failed: str | None = None  # how the attempt ended after which the row is made
 
+    @property
+    def crashes(self) -> int:
+        """Of its attempts, those that ended with their worker."""
+        return self.attempt if self.failed is None else 0
+
 
 class Started(Record):
     """What became of a start: a row that was there already is returned, not changed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from rhythm.durations import show_duration
@@ -61,13 +62,18 @@ class Bodies:
             body.cancel()
 
     def wake(self) -> None:
-        """Ends a wait that is under way."""
+        """Ends a wait that is under way, or the next one."""
         self._inbox.put(None)
 
     def ended(self, wait_s: float = 0.0) -> list[tuple[Body, Ended]]:
         """What has ended, or run out of time; waits for the first of it if there is nothing yet. An answer counts, however late
         we come to look: only who has not answered is late."""
-        return self._taken(self._answers(0.0)) or self._late() or [*self._taken(self._answers(wait_s)), *self._late()]
+        woken, answers = self._answers(0.0)
+        found = self._taken(answers) or self._late()
+        if found or woken:  # by what came after its caller had looked for work
+            return found
+        _, answers = self._answers(wait_s)
+        return [*self._taken(answers), *self._late()]
 
     def _taken(self, answers: Sequence[tuple[Body, Ended]]) -> list[tuple[Body, Ended]]:
         found = []
@@ -78,16 +84,14 @@ class Bodies:
                 found.append((body, ended))
         return found
 
-    def _answers(self, wait_s: float) -> list[tuple[Body, Ended]]:
-        found: list[tuple[Body, Ended]] = []
-        try:
-            first = self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait()
+    def _answers(self, wait_s: float) -> tuple[bool, list[tuple[Body, Ended]]]:
+        """Whether somebody has called `wake`, and what was reported."""
+        taken: list[tuple[Body, Ended] | None] = []
+        with suppress(queue.Empty):
+            taken.append(self._inbox.get(timeout=wait_s) if wait_s > 0 else self._inbox.get_nowait())
             while True:
-                if first is not None:
-                    found.append(first)
-                first = self._inbox.get_nowait()
-        except queue.Empty:
-            return found
+                taken.append(self._inbox.get_nowait())
+        return None in taken, [answer for answer in taken if answer is not None]
 
     def _late(self) -> list[tuple[Body, Ended]]:
         now = self.now()

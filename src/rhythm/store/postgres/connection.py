@@ -10,8 +10,10 @@ from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors, sql
+from psycopg.adapt import PyFormat
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.array import ListBinaryDumper
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from rhythm.errors import StoreError, Unavailable
@@ -65,6 +67,13 @@ class Mine(threading.local):
 
     def __init__(self) -> None:
         self.freed: set[str] = set()  # queues in which there is something to claim, once it is committed
+
+
+class Column(ListBinaryDumper):
+    """A list of values of one type. psycopg would look at all of them, several times, to find out whether they are."""
+
+    def _find_list_element(self, L: list[Any], format: PyFormat) -> Any:
+        return next((item for item in L if item is not None), None)
 
 
 class Connection:
@@ -264,6 +273,7 @@ class Connection:
             opened = self._mine.open = self._last = self._connect()
             for dumper in (Int8Dumper, Int8BinaryDumper):  # one type for all: else the size of a number would choose the plan
                 opened.adapters.register_dumper(int, dumper)
+            opened.adapters.register_dumper(list, Column)
             if not self._direct:
                 self._refuse_pooler(opened)
             if not self.access.pooled:

@@ -61,11 +61,11 @@ SELECT x.id, 0, 0, 1, 0, x.snapshot, '[]', 'null', %(now)s FROM unnest(%(id)s::t
 
 -- name: insert_ready
 -- A child that was held back may have been woken before its release.
-INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt)
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes)
 SELECT x.id, x.kind, x.queue, x.priority, %(now)s, CASE WHEN x.delay_us > 0 THEN 2 ELSE 0 END,
-  CASE WHEN x.delay_us > 0 THEN %(now)s + x.delay_us END, x.attempt
-FROM unnest(%(id)s::text[], %(kind)s::smallint[], %(queue)s::text[], %(priority)s::int[], %(attempt)s::int[], %(delay_us)s::bigint[])
-  AS x(id, kind, queue, priority, attempt, delay_us) ORDER BY x.id
+  CASE WHEN x.delay_us > 0 THEN %(now)s + x.delay_us END, x.attempt, x.crashes
+FROM unnest(%(id)s::text[], %(kind)s::smallint[], %(queue)s::text[], %(priority)s::int[], %(attempt)s::int[], %(delay_us)s::bigint[],
+  %(crashes)s::int[]) AS x(id, kind, queue, priority, attempt, delay_us, crashes) ORDER BY x.id
 ON CONFLICT (id) DO NOTHING
 
 -- name: insert_claimed

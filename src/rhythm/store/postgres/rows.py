@@ -85,7 +85,8 @@ class Rows:
         created, now = self.insert(executions, now)
         self.make_ready(
             [
-                dict(id=new.id, kind=new.type, queue=new.queue, priority=new.priority, attempt=new.attempt, delay_us=int(new.delay_s * US))
+                dict(id=new.id, kind=new.type, queue=new.queue, priority=new.priority, attempt=new.attempt, delay_us=int(new.delay_s * US),
+                     crashes=new.crashes)
                 for new in executions
                 if new.id in created and not new.held
             ],
@@ -108,7 +109,7 @@ class Rows:
         self.db.batch("insert_blobs", [dict(id=id, data=snapshot) for id, snapshot in snapshots.items() if is_large(snapshot)])
 
     def make_ready(self, rows: Sequence[dict[str, Any]], now: int) -> None:
-        self.db.batch("insert_ready", rows, now=now)
+        self.db.batch("insert_ready", [{"crashes": 0, **row} for row in rows], now=now)
         self.db.free(row["queue"] for row in rows if row["delay_us"] <= 0)
 
     def give_back(self, claims: Sequence[dict[str, Any]], delay_us: int = 0) -> None:

@@ -43,7 +43,7 @@ INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statem
 VALUES (?, 0, 0, 1, 0, ?, '[]', 'null', ?)
 
 -- name: insert_ready
-INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO ready (id, kind, queue, priority, order_key, state, due_at, attempt, crashes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: insert_claimed
 INSERT INTO ready (id, kind, queue, priority, order_key, state, claimed_by, claim_expires_at, fence, attempt) VALUES (?, 1, ?, ?, ?, 1, ?, ?, ?, ?)

@@ -275,12 +275,14 @@ class SqliteStore(base.Store):
             self._all("insert_context", new.id, inline(new.snapshot), now)
             self._insert_blob(new.id, new.snapshot)
         if not new.held:
-            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s)
+            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
         return Started(new.id, created=True)
 
-    def _make_ready(self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0) -> None:
+    def _make_ready(
+        self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0, crashes: int = 0
+    ) -> None:
         state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt)
+        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
 
     def _wake(self, id: str, now: int) -> None:
         self._all("wake", id, 0, now)

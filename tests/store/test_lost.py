@@ -1,0 +1,192 @@
+"""A server that is gone, silent, or another than before: nobody waits for it for ever, and nobody stays with the wrong one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from rhythm.errors import StoreError
+from rhythm.settings import show_url
+from rhythm.store.base import TASK, WORKFLOW, NewExecution, TaskEnd
+from rhythm.store.open import open_store
+from rhythm.store.postgres import connecting, hints
+from rhythm.store.postgres.connecting import Access
+from rhythm.store.postgres.store import PostgresStore
+from tests.support.between import Between, between
+from tests.support.postgres import Schemas
+
+SOON_S = 20.0
+ANSWER_S = 0.3
+
+
+@pytest.fixture
+def middle(schemas: Schemas) -> Iterator[Between]:
+    with between(schemas.url) as made:
+        yield made
+
+
+@pytest.fixture
+def store(schemas: Schemas, middle: Between) -> Iterator[PostgresStore]:
+    schemas.empty_store()
+    store = PostgresStore(f"{middle.url}&connect_timeout=1", schemas.name, access=Access(answer_s=ANSWER_S))
+    yield store
+    middle.silent = False
+    store.close()
+
+
+def started(store: PostgresStore, id: str) -> bool:
+    return store.start([NewExecution(id, WORKFLOW, "main", "default")])[0].created
+
+
+def test_server_that_says_nothing_more_is_a_store_error_in_time(store: PostgresStore, middle: Between) -> None:
+    assert started(store, "w")
+    middle.silent = True
+    with pytest.raises(StoreError, match=r"the server has not answered for 0.3 s"):
+        store.get(["w"])
+    middle.silent = False
+    assert store.get(["w"])["w"].status == "pending"
+
+
+def test_commit_of_a_transactional_task_does_not_wait_for_ever_either(store: PostgresStore, middle: Between) -> None:
+    """How long its handler takes is its own business."""
+    store.start([NewExecution("t", TASK, "work", "default")])
+    claim = store.claim("a", ["default"], 1, 30.0)[0]
+
+    def work(connection: psycopg.Connection) -> TaskEnd:
+        connection.execute("SELECT pg_sleep(%s)", [2 * ANSWER_S])
+        middle.silent = True
+        return TaskEnd(claim.id, claim.fence, 5, "1")
+
+    with pytest.raises(StoreError, match="has not answered"):
+        store.complete_within(work)
+
+
+def test_listener_finds_out_that_nothing_comes_any_more(store: PostgresStore, middle: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints, "PING_S", 0.05)
+    monkeypatch.setattr(hints, "RETRY_S", (0.01, 0.05))
+    heard, problem = threading.Semaphore(0), threading.Event()
+    listening = store.listen(lambda queues: heard.release())
+    monkeypatch.setattr(listening, "_say", lambda said: problem.set() if "is lost" in said else None)
+    assert heard.acquire(timeout=SOON_S)
+    middle.silent = True
+    assert problem.wait(SOON_S)
+    middle.silent = False
+    assert heard.acquire(timeout=SOON_S)
+    listening.close()
+
+
+def test_session_that_was_in_use_when_others_were_lost_is_not_used_again(schemas: Schemas) -> None:
+    """It leads to the same server, which is another than before, or gone."""
+    store = schemas.direct_store()
+    inside, ended = threading.Event(), threading.Event()
+
+    def slow() -> int:
+        pid = store.db.query(b"SELECT pg_backend_pid()").fetchall()[0][0]
+        inside.set()
+        ended.wait(SOON_S)
+        return int(pid)
+
+    with ThreadPoolExecutor(1) as pool:
+        slowly = pool.submit(store.db.alone, slow)
+        assert inside.wait(SOON_S)
+        with pytest.raises(StoreError):
+            store.db.alone(lambda: store.db.query(b"SELECT pg_terminate_backend(pg_backend_pid())"))
+        ended.set()
+        old = slowly.result()
+    assert store.db._idle == []
+    assert store.db.alone(lambda: store.db.query(b"SELECT pg_backend_pid()").fetchall()) != [(old,)]
+
+
+def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a connection is told besides its URL."""
+    seen: dict[str, Any] = {}
+
+    def refuse(url: str, **parameters: Any) -> None:
+        seen.update(parameters)
+        raise psycopg.OperationalError("not here")
+
+    monkeypatch.setattr(connecting.Session, "connect", refuse)
+    with pytest.raises(StoreError):
+        PostgresStore(url).schema_version()
+    return {name: value for name, value in seen.items() if name not in ("autocommit", "prepare_threshold")}
+
+
+def test_connections_notice_that_the_other_side_is_gone_and_what_the_url_says_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert given("postgresql://me@host/app", monkeypatch) == connecting.DEFAULTS
+    chosen = "connect_timeout=3&keepalives_idle=60&tcp_user_timeout=1000"
+    assert given(f"postgresql://me@host/app?{chosen}", monkeypatch) == {"keepalives_interval": "5", "keepalives_count": "3"}
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "7")
+    assert "connect_timeout" not in given("postgresql://me@host/app", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("postgresql://me@one,two/app", "read-write"),
+        ("postgresql://me@one:5432,two:5433/app", "read-write"),
+        ("postgresql:///app?host=/one,/two", "read-write"),
+        ("postgresql://me@one,two/app?target_session_attrs=any", None),
+        ("postgresql://me@one/app", None),
+    ],
+)
+def test_of_several_servers_the_one_that_can_be_written_to_is_wanted(url: str, wanted: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert given(url, monkeypatch).get("target_session_attrs") == wanted
+
+
+def test_url_of_several_servers_keeps_them_and_loses_what_is_ours() -> None:
+    store = open_store("postgresql://me:secret@one:5432,two:5433/app?pooled=true&sslmode=require&schema=other&notify=off")
+    assert isinstance(store, PostgresStore)
+    assert store.db.url == "postgresql://me:secret@one:5432,two:5433/app?sslmode=require"
+    assert (store.db.schema, store.db.access) == ("other", Access(pooled=True, notify=False))
+    listens = open_store("postgresql://me@pooler/app?pooled=on", listen_url="postgresql://me@server/app?schema=rhythm")
+    assert isinstance(listens, PostgresStore)
+    assert listens.db.access.listen_url == "postgresql://me@server/app"
+    with pytest.raises(StoreError, match="write pooled=on or pooled=off"):
+        open_store("postgresql://me@host/app?pooled=perhaps")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@one:5432,two:5433/app", "postgresql://me:***@one:5432,two:5433/app"),
+        ("postgresql://me:se@cret@one,two/app", "postgresql://me:***@one,two/app"),
+        ("postgresql://one,two/app?user=me&password=secret", "postgresql://one,two/app?user=me&password=***"),
+        ("postgresql://one/app?sslpassword=secret&a=b@c", "postgresql://one/app?sslpassword=***&a=b@c"),
+        ("sqlite:///a@b.db", "sqlite:///a@b.db"),
+    ],
+)
+def test_password_is_nowhere_shown(url: str, shown: str) -> None:
+    assert show_url(url) == shown
+
+
+def test_hint_that_was_swallowed_is_sent_again(store: PostgresStore, middle: Between, schemas: Schemas) -> None:
+    heard: list[frozenset[str]] = []
+    changed = threading.Condition()
+
+    def hear(queues: frozenset[str]) -> None:
+        with changed:
+            heard.append(queues)
+            changed.notify_all()
+
+    listening = schemas.store().listen(hear)
+    with changed:
+        assert changed.wait_for(lambda: heard, SOON_S)
+    assert started(store, "w")
+    wait_for(changed, lambda: {"default"} in heard)
+    middle.silent = True
+    store._teller.tell(["mail"])
+    while store._teller._pending:  # it has not been sent
+        pass
+    middle.silent = False
+    wait_for(changed, lambda: any("mail" in queues for queues in heard))
+    listening.close()
+
+
+def wait_for(changed: threading.Condition, done: Callable[[], bool]) -> None:
+    with changed:
+        assert changed.wait_for(done, SOON_S)
