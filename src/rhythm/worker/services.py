@@ -94,8 +94,8 @@ class Rescuer(Service):
 
     name = "rescue"
 
-    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool], observe: Observer) -> None:
-        self.observe = observe
+    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool], observe: Observer | None = None) -> None:
+        self.observe = observe or _say_nothing
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
         self.every_s, self.dead_after_s, self.steady = settings.rescue_every_s, settings.dead_after_s, steady
 
