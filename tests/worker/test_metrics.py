@@ -207,6 +207,15 @@ def test_worker_counts_what_it_does(make_app: MakeApp) -> None:
     assert exported == METRICS.keys()
 
 
+def test_what_was_lost_or_unanswered_is_counted_also_where_nobody_reads_the_log(make_app: MakeApp) -> None:
+    worker = make_app().worker()
+    for name in ("claim_lost", "claim_lost", "commit_unknown", "bug"):
+        worker._worker.complain(name, "x", "why")
+    found = samples(worker.metrics())
+    assert (found["rhythm_claim_lost_total"], found["rhythm_commit_unknown_total"]) == (2, 1)
+    worker._store.close()
+
+
 def test_queues_are_those_of_the_database(make_app: MakeApp) -> None:
     app = make_app()
     app.queue_task("elsewhere", queue="mail")

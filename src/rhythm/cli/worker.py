@@ -38,7 +38,11 @@ OPTIONS = (
     Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
     Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
     Option("--name", "what the worker's name begins with; else it is the name of this machine", value="NAME"),
-    Option("--metrics-port", "serve /metrics, /healthz and /readyz here; process number i of several on port N+i, from 0", value="N"),
+    Option(
+        "--metrics-port",
+        "serve /metrics, /healthz and /readyz on this port; of several processes the second takes N+1, and so on",
+        value="N",
+    ),
     Option("--metrics-host", "the address to serve them on", value="HOST", default="127.0.0.1"),
     Option("--log-format", "how events are written to standard error", choices=("text", "json"), default="text"),
     Option(
