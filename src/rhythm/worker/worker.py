@@ -50,6 +50,7 @@ from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error, text_of
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import Answer, Heartbeat, HeartSettings
+from rhythm.worker.metrics import Metrics
 from rhythm.worker.neighbours import HOST, MACHINE
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
@@ -152,7 +153,7 @@ class Worker:
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
         self._looked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
-        self.sizes = Sizes()
+        self.sizes, self.metrics = Sizes(), Metrics()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
         only_queue = settings.queues[0] if settings.one_queue else None
         self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue)
@@ -490,6 +491,7 @@ class Worker:
             try:
                 committed = self.store.commit(turns, ends)[0]
                 self._back()
+                self.metrics.committed(len(turns) + len(ends))
                 return [*answers, *(committed if tries == 1 else self._sent_again(turns, committed))]
             except StoreError as problem:
                 self._unanswered(problem, "commit_unknown")
@@ -707,6 +709,8 @@ class Worker:
         if turn is not None:
             self._tell_end(turn)
             self._cancel_here(turn)
+            if answer.outcome == "finished" and held.loaded:
+                self.metrics.finished(held.loaded.name, turn.status)
         if answer.outcome in ("parked", "finished"):
             if self.observe and answer.outcome == "parked":
                 self._tell_wait(held.id, (planned[0] if planned else held.snapshot).awaiting)
@@ -906,6 +910,7 @@ class Worker:
             self._say("wait", id, f"signal {plan['name']}")
 
     def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
+        self.metrics.attempt(name, ended.error is not None, again_s is not None, took_s)
         if self.observe:
             what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
             self._say(what, id, detail)
