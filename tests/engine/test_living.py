@@ -177,6 +177,20 @@ def test_task_goes_to_the_queue_that_others_have_declared(make_world: MakeWorld)
     assert rows(world.inner, "SELECT queue, state FROM ready WHERE id = 'run.1'") == [("far", 0)]
 
 
+def test_turn_is_committed_before_a_task_begins_that_was_there_when_workers_died(make_world: MakeWorld) -> None:
+    """So a workflow that is claimed together with what kills its workers goes on all the same, and is not blamed for their deaths."""
+    world = make_world("await sleep(1)\nreturn 1", crash_limit=3)
+    world.inner.start([NewExecution("t", TASK, "value", "default", "{}")])
+    world.start()
+    world.inner.claim("dead", ["default"], 10, 1.0)
+    world.clock.seconds += 2.0
+    assert len(world.inner.rescue(10, 3)) == 2
+    turns: list[int] = []
+    world.handlers.begins = lambda id, inputs: turns.append(len(world.inner.history("run")))
+    rounds(world, 1)
+    assert turns == [1]
+
+
 def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld) -> None:
     world = make_world("return 1", crash_limit=3)
     world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", f'{{"x": {n}, "took": 2}}') for n in range(3)])

@@ -89,6 +89,10 @@ def test_every_command_of_the_table_exists() -> None:
         "docs/tasks.md",
         "docs/python.md",
         "docs/cli.md",
+        "docs/workers.md",
+        "docs/postgres.md",
+        "docs/internals/storage.md",
+        "docs/internals/performance.md",
         "examples/README.md",
     ],
 )

@@ -607,6 +607,11 @@ WORKER = (
         engine=worker("_runs", " and queue not in self.paused", ""),
     ),
     Guard(
+        "suspects begin after the turns that came with them",
+        living("turn_is_committed_before_a_task_begins_that_was_there_when_workers_died"),
+        engine=worker("_claim", "if tasks[id].crashes:", "if False:"),
+    ),
+    Guard(
         "suspects have their last chance one by one",
         living("those_that_were_there_when_workers_died_have_their_last_chance_one_by_one"),
         engine=worker("_one_suspect", "if id not in later}", "}"),

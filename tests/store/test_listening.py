@@ -220,6 +220,16 @@ def test_what_is_given_back_or_taken_back_is_told(told: PostgresStore, says: Say
     assert says(lambda: told.release(fences)) == {"default", "mail"}
 
 
+def test_a_queue_that_is_resumed_is_told(told: PostgresStore, says: Says) -> None:
+    assert says(lambda: told.pause_queue("mail", True)) == set()
+    assert says(lambda: told.pause_queue("mail", False)) == {"mail"}
+
+
+def test_a_sibling_reaches_the_database_in_the_same_way(told: PostgresStore) -> None:
+    store = PostgresStore(told.db.url, told.db.schema, access=Access(pooled=True, notify=False, listen_url="postgresql:///x"))
+    assert store.sibling().db.access == store.db.access
+
+
 def test_a_retry_and_a_lost_wake_are_told(told: PostgresStore, says: Says) -> None:
     told.start([new("w"), new("x")])
     fences = {claim.id: claim for claim in told.claim("a", ["default"], 10, TTL)}

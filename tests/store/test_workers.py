@@ -320,6 +320,7 @@ def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, cloc
     served = [queue.replace(now=clock.us) for queue in served]
     assert store.queues() == served
     assert store.health().queues == tuple(served)
+    assert {queue.name: queue.workers for queue in store.queues(dead_after_s=1.5)} == {"mail": 1, "off": 0, "system": 1}
     clock.forward(29)
     assert {queue.name: queue.workers for queue in store.queues()} == {"mail": 1, "off": 0, "system": 1}
 

@@ -6,10 +6,12 @@ import json
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rhythm
+from rhythm.errors import StoreError
 from rhythm.store.base import TASK, NewExecution
 from rhythm.worker.events import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
 from rhythm.worker.services import Services, ServiceSettings
@@ -104,6 +106,25 @@ def test_rescue_tells_what_it_took_back_and_what_is_not_tried_again(make_store: 
     assert told[2][:2] == ("execution_quarantined", "t")
     assert told[2][2].startswith("kills: ")
     assert len(told) == 3
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_commit_without_an_answer_is_told_and_that_the_database_is_back(make_store: MakeStore, made: bool) -> None:
+    world = World("workflow main() {\n  return 1\n}\n", make_store=make_store)
+    told, commit = list[tuple[str, str]](), world.worker.store.commit
+
+    def unanswered(*given: Any) -> Any:
+        world.worker.store.commit = commit  # type: ignore[method-assign]
+        if made:
+            commit(*given)
+        raise StoreError("no answer")
+
+    world.worker.store.commit = unanswered  # type: ignore[method-assign]
+    world.worker.complain = lambda what, id, detail: told.append((what, detail))
+    world.start()
+    world.run()
+    assert told[0] == ("commit_unknown", "no answer")
+    assert made or told[1:] == [("database_back", "it answers again")]
 
 
 def test_service_that_works_again_says_so(make_store: MakeStore) -> None:

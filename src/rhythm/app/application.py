@@ -411,7 +411,7 @@ class Rhythm:
 
     def queues(self) -> Queues:
         """What is in the queues: all that have work, are paused, or are served by a worker."""
-        return [queue_view(queue) for queue in self.store.queues()]
+        return [queue_view(queue) for queue in self.store.queues(self.settings.dead_after_s)]
 
     def pause_queue(self, name: str, reason: str = "", by: str = "") -> bool:
         """Nothing more of this queue begins: no task, and no workflow. What has begun goes on. False: it was paused already."""

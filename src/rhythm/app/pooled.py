@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
@@ -25,6 +25,7 @@ from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.events import LOG, Teller
 from rhythm.worker.executor import Handlers
+from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.worker import Worker, WorkerSettings
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from rhythm.app.application import Rhythm
     from rhythm.settings import Settings
-    from rhythm.store.base import Listening, Store
+    from rhythm.store.base import Listening, Queue, Store
 
 log = logging.getLogger(LOG)
 AGAIN_S = 0.5  # before a beat that failed is sent again
@@ -82,7 +83,8 @@ class PooledWorker:
         self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible
         self._store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if self._own else app.store
         self._handlers = Handlers()
-        self._tell = Teller(self.name)
+        self._metrics = Metrics(self._gauges())
+        self._tell = Teller(self.name, self._metrics.told)
         observe = self._tell if log.isEnabledFor(logging.DEBUG) else None
         worker = worker_settings(self.settings)
         self._worker = Worker(
@@ -90,11 +92,11 @@ class PooledWorker:
         )
         self._declared = Declared(self._store, app.tasks, time.monotonic)
         self._worker.declared, self._worker.version = self._declared.find, __version__
-        self._worker.sleep = self._sleep
+        self._worker.sleep, self._worker.metrics = self._sleep, self._metrics
         self._worker.gives_up = lambda waited_s: self._stop.is_set()
         self._services = Services(
             self._store, _service_settings(self.settings), time.monotonic, lambda: time.time_ns() // 1000, app.program, self._tell,
-            steady=self._worker.heart.steady,
+            steady=self._worker.heart.steady, late=self._metrics.timer,
         )  # fmt: skip
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
@@ -118,7 +120,8 @@ class PooledWorker:
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
         if self.alive and not self._worker.draining:
-            self._tell("worker_draining", "", f"{len(self._worker.bodies.running):,} tasks may end within {show_duration(grace_s)}")
+            running = len(self._worker.bodies.running)
+            self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
         self._worker.draining = True
         self.wake()
         deadline = time.monotonic() + grace_s
@@ -150,6 +153,37 @@ class PooledWorker:
         problems += [f"{name}: {health.problem}" for name, health in self._services.health.items() if health.failures > 1]
         draining, running = self._worker.draining, len(self._worker.bodies.running)
         return WorkerHealth(self.name, self.alive and not problems, draining, running, polled_s, tuple(problems))
+
+    def metrics(self) -> str:
+        """What it has counted, in the text format of Prometheus. Asks the database what is in the queues, and does not wait for long."""
+        return self._metrics.text()
+
+    def _gauges(self) -> dict[str, Callable[[], Values]]:
+        asked = Asked(self._ask_queues, time.monotonic)
+        return {
+            "rhythm_worker_slots": self._slots,
+            "rhythm_service_last_success_age_seconds": self._since_success,
+            "rhythm_loop_lag_seconds": lambda: {(): lag_s} if (lag_s := self._handlers.lag_s()) is not None else {},
+            "rhythm_queue_depth": lambda: depth(asked.read()),
+            "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read()),
+        }
+
+    def _ask_queues(self) -> Sequence[Queue]:
+        """On a connection of its own: nobody who works waits for it."""
+        store = self._store.sibling()
+        try:
+            return store.queues()
+        finally:
+            if store is not self._store:
+                store.close()
+
+    def _slots(self) -> Values:
+        running = len(self._worker.bodies.running)
+        return {("running",): running, ("free",): max(0, self.settings.concurrency - running)}
+
+    def _since_success(self) -> Values:
+        now, health = time.monotonic(), self._services.health.items()
+        return {(name,): now - last.succeeded_at for name, last in health if last.succeeded_at is not None}
 
     def __enter__(self) -> Self:
         return self.start()

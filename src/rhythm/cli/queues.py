@@ -10,7 +10,6 @@ with work, start one: `rhythm worker --app FILE --queues NAME`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rhythm.cli.connect import OUTPUT, application
@@ -18,6 +17,8 @@ from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rhythm.app import QueueView
 
 OPTIONS = (OUTPUT, DATABASE)
@@ -38,7 +39,7 @@ def run(args: Arguments) -> int:
 
 
 def _print(found: Sequence[QueueView]) -> None:
-    from datetime import UTC
+    from datetime import UTC, datetime
 
     from rhythm.cli.table import print_table
 

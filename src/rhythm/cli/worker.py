@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from rhythm.app import Rhythm
     from rhythm.app.pooled import PooledWorker
+    from rhythm.cli.exporter import Exporter
 
 OPTIONS = (
     Option("--app", "a Python file or module with tasks; FILE:NAME for the application NAME in it", value="FILE"),
@@ -37,6 +38,12 @@ OPTIONS = (
     Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
     Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
     Option("--name", "what the worker's name begins with; else it is the name of this machine", value="NAME"),
+    Option(
+        "--metrics-port",
+        "serve /metrics, /healthz and /readyz on this port; of several processes the second takes N+1, and so on",
+        value="N",
+    ),
+    Option("--metrics-host", "the address to serve them on", value="HOST", default="127.0.0.1"),
     Option("--log-format", "how events are written to standard error", choices=("text", "json"), default="text"),
     Option(
         "--log-level", "from which level on; else info, or what the application has set up", choices=("debug", "info", "warning", "error")
@@ -81,14 +88,17 @@ def _work(args: Arguments, number: int = 0) -> int:
     """One worker process, from its application to its end."""
     stopping = Stopping()
     parent = os.getppid()
+    exporter = _exporter(args, number)
     with refusals(args):
         app = _application(args, stopping)
         if app is None:
             return 0
         _log(args)
         worker = app.worker(args.name, **_settings(args)).start()
+    if exporter:
+        exporter.worker = worker
     if args.log_format == "text":
-        _say(args, _introduction(app, worker))
+        _say(args, _introduction(app, worker) + (f", metrics on {exporter.url}/metrics" if exporter else ""))
     stopping.hurry = worker.hurry
     while worker.alive and not stopping.asked.wait(0.5) and os.getppid() == parent:
         pass
@@ -162,6 +172,7 @@ def _opened(args: Arguments) -> Rhythm:
 def _settings(args: Arguments) -> dict[str, Any]:
     """What the flags say of the worker."""
     concurrency = _whole(args.concurrency, "--concurrency") if args.concurrency else None
+    _whole(args.metrics_port or "1", "--metrics-port")
     read_duration(args.grace, "--grace")
     return {"queues": args.queues, "concurrency": concurrency}
 
@@ -182,6 +193,14 @@ def _whole(text: str, what: str) -> int:
     if not text.isascii() or not text.isdecimal() or not int(text):
         raise UsageError(f"{what} is a whole number from 1 on, not {text}")
     return int(text)
+
+
+def _exporter(args: Arguments, number: int) -> Exporter | None:
+    if args.metrics_port is None:
+        return None
+    from rhythm.cli.exporter import Exporter
+
+    return Exporter(args.metrics_host, _whole(args.metrics_port, "--metrics-port") + number)
 
 
 def _log(args: Arguments) -> None:

@@ -708,8 +708,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def queues(self) -> list[Queue]:
-        """Every queue that has rows, is paused, or is served by a worker."""
+    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+        """Every queue that has rows, is paused, or is served by a worker: one that was heard of in this time, and is not draining."""
 
     @abstractmethod
     def declare(self, declarations: Sequence[Declaration]) -> None:
@@ -801,8 +801,11 @@ class Store(ABC):
     # services
 
     @abstractmethod
-    def fire_timers(self, limit: int) -> tuple[int, int | None]:
-        """Fires what is due, frees what was delayed until now, times executions out: how many, and when the next is due."""
+    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
+        """Fires what is due, frees what was delayed until now, times executions out: how many, and when the next is due.
+
+        `late` is told of each timer that has fired, by how many seconds it was late.
+        """
 
     @abstractmethod
     def sweep(self, limit: int) -> list[str]:

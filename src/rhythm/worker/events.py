@@ -101,7 +101,7 @@ class Teller:
         self._lasting: set[tuple[str, str]] = set()
 
     def __call__(self, name: str, id: str = "", detail: str = "", **fields: Any) -> None:
-        event = EVENTS[name]
+        event = EVENTS.get(name) or Event(name, WARNING, "")  # a test finds it; a worker is not to die of it
         self.count(name)
         level = self._level(event, id)
         if level is None:
@@ -132,7 +132,7 @@ class Fields:
     def __str__(self) -> str:
         plain = {key: value for key, value in self.fields.items() if key not in ("detail", "traceback")}
         text = "".join(f" {key}={_value(value)}" for key, value in plain.items())
-        detail = escaped(str(self.fields.get("detail", "")), DETAIL)
+        detail = escaped(" ".join(str(self.fields.get("detail", "")).split()), DETAIL)
         return text + (f": {detail}" if detail else "") + _traceback(str(self.fields.get("traceback", "")))
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,6 +22,7 @@ from rhythm.worker.ended import Ended, ended_by, not_begun
 from rhythm.worker.handlers import Task
 
 IDLE_S = 10.0  # after which a thread without work ends
+LAG_S = 0.1  # for which whoever asks how the event loop fares waits for an answer
 
 
 class Attempt(Record):
@@ -45,6 +48,10 @@ class Handlers:
         """Starts an attempt; returns what cancels it, as far as that is possible."""
         attempt = Attempt(task, inputs, current, report)
         return self._loop.start(attempt) if task.is_async else self._threads.start(attempt)
+
+    def lag_s(self) -> float | None:
+        """How long the event loop takes to answer; None: nobody has needed one."""
+        return self._loop.lag_s()
 
     def close(self) -> None:
         self._loop.close()
@@ -95,6 +102,20 @@ class Threads:
         attempt.report(ended)
 
 
+class Probe:
+    """A question to the event loop, and how long it has taken to answer it."""
+
+    def __init__(self) -> None:
+        self.asked_at, self.answered_at, self.answered = time.monotonic(), 0.0, threading.Event()
+
+    def answer(self) -> None:
+        self.answered_at = time.monotonic()
+        self.answered.set()
+
+    def lag_s(self) -> float:
+        return (self.answered_at if self.answered.is_set() else time.monotonic()) - self.asked_at
+
+
 class Loop:
     """One event loop in a thread of its own, made when it is first needed."""
 
@@ -102,6 +123,7 @@ class Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: deque[Attempt] = deque()
         self._running: dict[Current, asyncio.Task[None]] = {}
+        self._probe: Probe | None = None
 
     def start(self, attempt: Attempt) -> Callable[[], object]:
         loop = self._event_loop()
@@ -114,6 +136,18 @@ class Loop:
         loop, self._loop = self._loop, None
         if loop:
             loop.call_soon_threadsafe(loop.stop)
+
+    def lag_s(self) -> float | None:
+        """A question that has not been answered yet is not asked anew: the loop has been blocked since then."""
+        loop = self._loop
+        if loop is None:
+            return None
+        if self._probe is None or self._probe.answered.is_set():
+            self._probe = Probe()
+            with suppress(RuntimeError):  # it was closed just now
+                loop.call_soon_threadsafe(self._probe.answer)
+        self._probe.answered.wait(LAG_S)
+        return self._probe.lag_s()
 
     def _begin(self) -> None:
         """In the loop: everything that has been handed over since."""

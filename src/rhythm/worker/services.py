@@ -72,12 +72,14 @@ class Timers(Service):
 
     name = "timers"
 
-    def __init__(self, store: Store, settings: ServiceSettings, clock_us: Callable[[], int]) -> None:
-        self.store, self.batch, self.every_s, self.clock_us = store, settings.batch, settings.timer_poll_s, clock_us
+    def __init__(
+        self, store: Store, settings: ServiceSettings, clock_us: Callable[[], int], late: Callable[[float], None] | None = None
+    ) -> None:
+        self.store, self.batch, self.every_s, self.clock_us, self.late = store, settings.batch, settings.timer_poll_s, clock_us, late
         self.due_us: int | None = None
 
     def run_once(self, now: float) -> Counts:
-        fired, self.due_us = self.store.fire_timers(self.batch)
+        fired, self.due_us = self.store.fire_timers(self.batch, self.late)
         return {"fired": fired}
 
     def rest_s(self, counts: Counts) -> float:
@@ -92,8 +94,8 @@ class Rescuer(Service):
 
     name = "rescue"
 
-    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool], observe: Observer) -> None:
-        self.observe = observe
+    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool], observe: Observer | None = None) -> None:
+        self.observe = observe or _say_nothing
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
         self.every_s, self.dead_after_s, self.steady = settings.rescue_every_s, settings.dead_after_s, steady
 
@@ -179,11 +181,12 @@ class Services:
     def __init__(
         self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int],
         programs: Programs | None = None, observe: Observer | None = None, holder: str | None = None,
-        steady: Callable[[], bool] = lambda: True,
+        steady: Callable[[], bool] = lambda: True, late: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
-        """`steady`: whether the silence of a worker may be blamed on that worker; after an outage all were silent."""
+        """`steady`: whether the silence of a worker may be blamed on that worker; after an outage all were silent.
+        `late`: is told of each timer that has fired, by how many seconds it was late."""
         self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
-        self.services: list[Service] = [Timers(store, settings, clock_us), Rescuer(store, settings, steady, self.observe)]
+        self.services: list[Service] = [Timers(store, settings, clock_us, late), Rescuer(store, settings, steady, self.observe)]
         if programs is not None:
             self.services.append(Sweeper(store, settings, programs, self.observe))
         if settings.retention_s is not None:

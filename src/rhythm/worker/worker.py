@@ -50,6 +50,7 @@ from rhythm.worker.bodies import Bodies, Body, RunsHandlers
 from rhythm.worker.ended import Ended, task_error, text_of
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import Answer, Heartbeat, HeartSettings
+from rhythm.worker.metrics import Metrics
 from rhythm.worker.neighbours import HOST, MACHINE
 from rhythm.worker.sizes import Sizes
 from rhythm.worker.transactional import Transactional
@@ -137,6 +138,7 @@ class Worker:
         self.version = ""  # of Rhythm, for those who look at the workers
         self.alive_until = float("-inf")  # on the local clock: beyond it this worker may be dead to the others
         self.polled_at: float | None = None  # when it last asked for work, and was answered
+        self.suspects: list[tuple[Claim, LoadedTask, float]] = []  # tasks that were there when workers died, not begun yet
         self.suspect = ""  # a task that may have killed other workers, and runs here
         self.full = False  # there was more work than it could take
         self.paused: frozenset[str] = frozenset()  # queues
@@ -151,7 +153,7 @@ class Worker:
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
         self._looked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
-        self.sizes = Sizes()
+        self.sizes, self.metrics = Sizes(), Metrics()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
         only_queue = settings.queues[0] if settings.one_queue else None
         self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue)
@@ -168,7 +170,9 @@ class Worker:
             claimed = self._claim()
             self._look()
             self._load([held for held in self.held.values() if held.stale])
-            return self._commit() or claimed or bool(ended)
+            committed = self._commit()
+            self._begin_suspects()
+            return committed or claimed or bool(ended)
         except StoreError as problem:
             self._unanswered(problem)
         except Exception as problem:  # a bug; what is held here is looked at anew, and the others go on
@@ -312,7 +316,11 @@ class Worker:
             if gone := {id: claim.fence for id, claim in tasks.items() if id not in loaded}:
                 self.store.drop(gone)
             for id, task in self._one_suspect(tasks, loaded).items():
-                self._begin_queued(tasks[id], task, deadline)
+                if tasks[id].crashes:
+                    self.claims[id] = tasks[id]
+                    self.suspects.append((tasks[id], task, deadline))
+                else:
+                    self._begin_queued(tasks[id], task, deadline)
         return bool(claims)
 
     def _one_suspect(self, claims: Mapping[str, Claim], tasks: Mapping[str, LoadedTask]) -> Mapping[str, LoadedTask]:
@@ -327,12 +335,24 @@ class Worker:
             self.store.release(later, self.settings.suspect_retry_s)
         return {id: task for id, task in tasks.items() if id not in later}
 
+    @property
+    def _busy(self) -> int:
+        """Slots that are taken."""
+        return len(self.bodies.running) + len(self.suspects)
+
+    def _begin_suspects(self) -> None:
+        """What may kill this worker begins when the turns that came with it are committed: those are not to be blamed for its death."""
+        suspects, self.suspects = self.suspects, []
+        for claim, task, deadline in suspects:
+            if self.claims.get(claim.id) is claim:  # else it was lost meanwhile
+                self._begin_queued(claim, task, deadline)
+
     def _free(self) -> int:
         """Slots for what is claimed now. A workflow between two of its own tasks keeps its slot for the next, else that would go to the
         queue; but not for ever: others shall have their turn."""
         recent = self.now() - self.settings.share_s
         between = sum(not held.running and held.since >= recent for held in self.held.values())
-        return self.settings.concurrency - len(self.bodies.running) - between
+        return self.settings.concurrency - self._busy - between
 
     def _deadline(self) -> float:
         return self.now() + self.settings.claim_ttl_s - self.settings.margin_s
@@ -471,6 +491,7 @@ class Worker:
             try:
                 committed = self.store.commit(turns, ends)[0]
                 self._back()
+                self.metrics.committed(len(turns) + len(ends))
                 return [*answers, *(committed if tries == 1 else self._sent_again(turns, committed))]
             except StoreError as problem:
                 self._unanswered(problem, "commit_unknown")
@@ -688,6 +709,8 @@ class Worker:
         if turn is not None:
             self._tell_end(turn)
             self._cancel_here(turn)
+            if answer.outcome == "finished" and held.loaded:
+                self.metrics.finished(held.loaded.name, turn.status)
         if answer.outcome in ("parked", "finished"):
             if self.observe and answer.outcome == "parked":
                 self._tell_wait(held.id, (planned[0] if planned else held.snapshot).awaiting)
@@ -723,13 +746,13 @@ class Worker:
 
     def _runs(self, name: str, queue: str) -> bool:
         """Whether a task may be run without a row of its own. A transactional one needs its row: the claim on it fences the transaction."""
-        task, room = self.tasks.get(name), len(self.bodies.running) + self.reserved < self.settings.concurrency
+        task, room = self.tasks.get(name), self._busy + self.reserved < self.settings.concurrency
         mine = task is not None and not task.transactional and queue in self.settings.queues and queue not in self.paused
         return self.settings.owner_run and not self.draining and mine and room
 
     def _reserve(self, count: int) -> bool:
         """Whether there are slots for so many tasks; then they are taken."""
-        fits = len(self.bodies.running) + self.reserved + count <= self.settings.concurrency
+        fits = self._busy + self.reserved + count <= self.settings.concurrency
         self.reserved += count if fits else 0
         return fits
 
@@ -890,6 +913,7 @@ class Worker:
             self._say("wait", id, f"signal {plan['name']}")
 
     def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
+        self.metrics.attempt(name, ended.error is not None, again_s is not None, took_s)
         if self.observe:
             what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
             self._say(what, id, detail)

@@ -64,6 +64,7 @@ class Mine(threading.local):
     busy = False  # it is inside a call, which has its session
     open: Session | None = None
     begun = False  # a transaction, in a session that is lent for it
+    alone = False  # each statement is a transaction
 
     def __init__(self) -> None:
         self.freed: set[str] = set()  # queues in which there is something to claim, once it is committed
@@ -116,7 +117,7 @@ class Connection:
 
     def alone(self, work: Callable[[], T]) -> T:
         """Each statement of `work` is committed by itself."""
-        return self._run(lambda connection: work())
+        return self._run(lambda connection: self._as(not self._mine.begun, work))
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         return self.query(SQL[name], values).fetchall()
@@ -134,7 +135,7 @@ class Connection:
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         assert self._open is not None
         if self.access.pooled and not self._mine.begun:
-            return self._begin(self._open, text, values)
+            return self._by_itself(self._open, text, values) if self._mine.alone else self._begin(self._open, text, values)
         return self._open.execute(text, values, binary=True)
 
     def free(self, queues: Iterable[str]) -> None:
@@ -244,12 +245,30 @@ class Connection:
         self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None, how: LiteralString = "BEGIN"
     ) -> psycopg.Cursor[Row]:
         """The first statement of a transaction, sent together with what its session must know."""
+        with connection.pipeline():
+            self._introduce(connection, how)
+            return connection.execute(text, values, binary=True)
+
+    def _introduce(self, connection: Session, how: LiteralString = "BEGIN") -> None:
         clock = {"rhythm.now_us": str(self.clock())} if self.clock else {}
         self._mine.begun = True
-        with connection.pipeline():
-            connection.execute(how)
-            connection.execute(_setting({**self._settings(connection), **clock}, local=True))
-            return connection.execute(text, values, binary=True)
+        connection.execute(how)
+        connection.execute(_setting({**self._settings(connection), **clock}, local=True))
+
+    def _by_itself(self, connection: Session, text: bytes | sql.Composed, values: Mapping[str, Any] | None) -> psycopg.Cursor[Row]:
+        """A statement with a transaction around it, all sent together."""
+        try:
+            with connection.pipeline():
+                self._introduce(connection)
+                answer = connection.execute(text, values, binary=True)
+                connection.execute("COMMIT")
+            return answer
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                connection.execute("ROLLBACK")
+            raise
+        finally:
+            self._mine.begun = False
 
     def _undo(self, connection: Session) -> None:
         self._mine.freed.clear()
@@ -257,7 +276,14 @@ class Connection:
             connection.execute("ROLLBACK")
 
     def _in_transaction(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
-        return work() if self.access.pooled and not self._mine.begun else self._whole(connection, work)
+        return self._as(False, work) if self.access.pooled and not self._mine.begun else self._whole(connection, work)
+
+    def _as(self, alone: bool, work: Callable[[], T]) -> T:
+        before, self._mine.alone = self._mine.alone, alone
+        try:
+            return work()
+        finally:
+            self._mine.alone = before
 
     def _whole(self, connection: psycopg.Connection[Row], work: Callable[[], T]) -> T:
         try:

@@ -603,7 +603,7 @@ WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire
 
 -- name: fire_timers
 UPDATE timer_tasks t SET fired_at = %(now)s FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
-WHERE t.execution_id = x.id AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled_at IS NULL RETURNING t.n
+WHERE t.execution_id = x.id AND t.n = x.n AND t.fired_at IS NULL AND t.cancelled_at IS NULL RETURNING t.fire_at
 
 -- name: due_ready
 SELECT id FROM ready WHERE state = 2 AND due_at <= %(now)s ORDER BY due_at LIMIT %(limit)s

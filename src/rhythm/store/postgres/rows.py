@@ -85,8 +85,15 @@ class Rows:
         created, now = self.insert(executions, now)
         self.make_ready(
             [
-                dict(id=new.id, kind=new.type, queue=new.queue, priority=new.priority, attempt=new.attempt, delay_us=int(new.delay_s * US),
-                     crashes=new.crashes)
+                dict(
+                    id=new.id,
+                    kind=new.type,
+                    queue=new.queue,
+                    priority=new.priority,
+                    attempt=new.attempt,
+                    delay_us=int(new.delay_s * US),
+                    crashes=new.crashes,
+                )
                 for new in executions
                 if new.id in created and not new.held
             ],

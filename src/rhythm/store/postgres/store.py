@@ -347,12 +347,12 @@ class PostgresStore(base.Store):
         return bool(self.db.all("resume_queue", name=name))
 
     @transaction
-    def queues(self) -> list[Queue]:
+    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
         self.db.freeze()
-        return self._queues(self.db.now())
+        return self._queues(self.db.now(), dead_after_s)
 
-    def _queues(self, now: int) -> list[Queue]:
-        return [Queue(*(*row, now)) for row in self._ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+    def _queues(self, now: int, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+        return [Queue(*(*row, now)) for row in self._ask("queues", now=now, alive=now - int(dead_after_s * US))]
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:
@@ -544,20 +544,29 @@ class PostgresStore(base.Store):
 
     # services
 
-    def fire_timers(self, limit: int) -> tuple[int, int | None]:
+    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
         due, now = self._all("next_due")[0]
-        return (0, due) if due is None or due > now else self._fire_due(limit, now)
+        if due is None or due > now:
+            return 0, due
+        count, fired, due = self._fire_due(limit, now)
+        if late is not None:
+            for fire_at in fired:
+                late((now - fire_at) / US)
+        return count, due
 
     @transaction
-    def _fire_due(self, limit: int, now: int) -> tuple[int, int | None]:
+    def _fire_due(self, limit: int, now: int) -> tuple[int, list[int], int | None]:
+        """How many, when the timers among them were due, and when the next is."""
         timers = self.db.all("due_timers", now=now, limit=limit)
         waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
-        count = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else 0
-        return count, self.db.all("next_due")[0][0]
+        count, fired = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else (0, [])
+        return count, fired, self.db.all("next_due")[0][0]
 
-    def _fire(self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int) -> int:
+    def _fire(
+        self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int
+    ) -> tuple[int, list[int]]:
         waiting = [row[0] for row in (*timers, *waits)]
         self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
@@ -570,7 +579,7 @@ class PostgresStore(base.Store):
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
         given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
         ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
-        return len(fired) + len(ended) + len(freed) + len(late)
+        return len(fired) + len(ended) + len(freed) + len(late), [row[0] for row in fired]
 
     def sweep(self, limit: int) -> list[str]:
         found = self._all("cancelled_tasks", limit=limit)

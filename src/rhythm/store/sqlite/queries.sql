@@ -389,7 +389,7 @@ VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at) VALUES (:id, :execution_id, :n, :name, :payload, :received_at)
 
 -- name: due_timers
-SELECT execution_id, n FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
+SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
 
 -- name: fire_timer
 UPDATE timer_tasks SET fired_at = ? WHERE execution_id = ? AND n = ? AND fired_at IS NULL

@@ -379,9 +379,9 @@ class SqliteStore(base.Store):
         with self._transaction():
             return bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
 
-    def queues(self) -> list[Queue]:
+    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
         with self._snapshot() as ask:
-            return _queues(ask, self.clock())
+            return _queues(ask, self.clock(), dead_after_s)
 
     def declare(self, declarations: Sequence[Declaration]) -> None:
         known = set(self.declared())
@@ -760,14 +760,14 @@ class SqliteStore(base.Store):
 
     # services
 
-    def fire_timers(self, limit: int) -> tuple[int, int | None]:
+    def fire_timers(self, limit: int, late: Callable[[float], None] | None = None) -> tuple[int, int | None]:
         due, now = self._one("next_due")
         if due is None or due > now:
             return 0, due
         with self._transaction():
             now = self.clock()
             timers = self._all("due_timers", now, limit)
-            for id, n in timers:
+            for id, n, _ in timers:
                 self._all("fire_timer", now, id, n)
                 self._wake(id, now)
             waits = self._all("due_waits", now, limit)
@@ -777,10 +777,14 @@ class SqliteStore(base.Store):
             delayed = self._all("due_ready", now, limit)
             for (id,) in delayed:
                 self._all("free_delayed", id)
-            late = self._all("due_timeouts", now, limit)
-            for id, type in late:
+            over = self._all("due_timeouts", now, limit)
+            for id, type in over:
                 self._time_out(id, type, now)
-            return len(timers) + len(waits) + len(delayed) + len(late), self._one("next_due")[0]
+            next_due = self._one("next_due")[0]
+        if late is not None:
+            for _, _, fire_at in timers:
+                late((now - fire_at) / US)
+        return len(timers) + len(waits) + len(delayed) + len(over), next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
@@ -914,8 +918,8 @@ class SqliteStore(base.Store):
             db.execute("ROLLBACK")
 
 
-def _queues(ask: Ask, now: int) -> list[Queue]:
-    return [Queue(*(*row, now)) for row in ask("queues", now=now, alive=now - int(DEAD_AFTER_S * US))]
+def _queues(ask: Ask, now: int, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+    return [Queue(*(*row, now)) for row in ask("queues", now=now, alive=now - int(dead_after_s * US))]
 
 
 def _us(seconds: float | None) -> int | None:

@@ -1,0 +1,253 @@
+"""What a worker counts, in the text format of Prometheus: the table of all metrics, and how they are kept and written.
+
+Counting must cost next to nothing: it happens in the thread that decides. What can be read when somebody asks is read then. No metric
+has more than `MOST` different labels: what comes later is counted as `other`.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from rhythm import __version__
+from rhythm.record import Record
+from rhythm.store.base import CANCELLED, COMPLETED, Queue
+
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MOST, OTHER = 500, "other"
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
+SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+ASKED_EVERY_S, ASKED_WAIT_S, ASKED_OLD_S = 5.0, 0.5, 30.0  # of the database: how often, how long a scrape waits, until when it counts
+
+Labels = tuple[str, ...]
+Values = Mapping[Labels, float]
+
+
+class Metric(Record):
+    """A metric: what it is called, what it is, and what its labels are."""
+
+    name: str
+    kind: str
+    labels: Labels
+    means: str
+    bounds: tuple[float, ...] = ()  # of a histogram
+
+
+_TABLE = (
+    Metric("rhythm_executions_finished_total", "counter", ("workflow", "status"), "workflows that ended with a turn of this worker"),
+    Metric("rhythm_tasks_finished_total", "counter", ("task", "status"), "tasks that ended here, for good"),
+    Metric("rhythm_task_retries_total", "counter", ("task",), "attempts that ended here, and are followed by another"),
+    Metric("rhythm_task_duration_seconds", "histogram", ("task",), "how long attempts took, from when they were begun", SECONDS),
+    Metric("rhythm_timer_lateness_seconds", "histogram", (), "how long after its time this worker has fired a timer (`sleep`)", SECONDS),
+    Metric("rhythm_claim_lost_total", "counter", (), "executions that were another's by now: their writes were refused, or not sent"),
+    Metric("rhythm_commit_unknown_total", "counter", (), "commits without an answer: each was looked up, none was guessed"),
+    Metric("rhythm_commits_total", "counter", (), "group commits"),
+    Metric("rhythm_commit_batch_size", "histogram", (), "turns and ends of tasks in one group commit", SIZES),
+    Metric("rhythm_worker_slots", "gauge", ("state",), "tasks that run (`running`), and for how many more there is room (`free`)"),
+    Metric(
+        "rhythm_service_last_success_age_seconds", "gauge", ("service",), "since timers, rescue, sweeper and pruner last did their work"
+    ),
+    Metric(
+        "rhythm_loop_lag_seconds", "gauge", (), "how long the event loop of `async def` tasks took to answer: a task that blocks it shows"
+    ),
+    Metric("rhythm_queue_depth", "gauge", ("queue",), "what is ready in the queue and not taken, in the whole database"),
+    Metric("rhythm_queue_oldest_age_seconds", "gauge", ("queue",), "how long the oldest of it has waited; 0: nothing waits"),
+    Metric("rhythm_build_info", "gauge", ("version", "python"), "which Rhythm this is, on which Python: always 1"),
+)
+METRICS = {metric.name: metric for metric in _TABLE}
+_STATUS = {COMPLETED: "completed", CANCELLED: "cancelled"}
+
+
+class Counter:
+    """Counts by labels. Any thread."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric, self._lock = metric, threading.Lock()
+        self._values: dict[Labels, float] = {} if metric.labels else {(): 0.0}
+
+    def add(self, *labels: str) -> None:
+        with self._lock:
+            key = labels if labels in self._values else _room(self._values, labels, 0.0)
+            self._values[key] += 1
+
+    def lines(self) -> Iterator[str]:
+        with self._lock:
+            values = self._values.copy()
+        return written(self.metric, values)
+
+
+class Histogram:
+    """How often values were in which range, by labels. Any thread."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric, self._lock = metric, threading.Lock()
+        self._values: dict[Labels, list[float]] = {} if metric.labels else {(): self._empty()}
+
+    def _empty(self) -> list[float]:
+        return [0] * (len(self.metric.bounds) + 1) + [0.0]  # how often below each bound, and above all; then the sum
+
+    def observe(self, value: float, *labels: str) -> None:
+        with self._lock:
+            found = self._values.get(labels)
+            if found is None:
+                found = self._values[_room(self._values, labels, self._empty())]
+            found[bisect_left(self.metric.bounds, value)] += 1
+            found[-1] += value
+
+    def lines(self) -> Iterator[str]:
+        with self._lock:
+            values = {labels: list(found) for labels, found in self._values.items()}
+        yield from head(self.metric)
+        for labels, (*counts, total) in values.items():
+            below = 0.0
+            for bound, count in zip((*map(_number, self.metric.bounds), "+Inf"), counts, strict=True):
+                below += count
+                yield _line(f"{self.metric.name}_bucket", (*self.metric.labels, "le"), (*labels, bound), below)
+            yield _line(f"{self.metric.name}_sum", self.metric.labels, labels, total)
+            yield _line(f"{self.metric.name}_count", self.metric.labels, labels, below)
+
+
+_Value = TypeVar("_Value")
+
+
+def _room(values: dict[Labels, _Value], labels: Labels, empty: _Value) -> Labels:
+    """A place for labels that are new; beyond the limit all share one."""
+    key = labels if len(values) < MOST else (OTHER,) * len(labels)
+    values.setdefault(key, empty)
+    return key
+
+
+class Metrics:
+    """What one worker counts. `read` are the gauges, by name: asked for when somebody looks."""
+
+    def __init__(self, read: Mapping[str, Callable[[], Values]] | None = None) -> None:
+        self.read = dict(read or {}) | {"rhythm_build_info": lambda: {(__version__, platform.python_version()): 1}}
+        made: dict[str, Counter | Histogram] = {
+            metric.name: Counter(metric) if metric.kind == "counter" else Histogram(metric) for metric in _TABLE if metric.kind != "gauge"
+        }
+        self._made = made
+        self._finished, self._tasks = _counter(made, "rhythm_executions_finished_total"), _counter(made, "rhythm_tasks_finished_total")
+        self._retries, self._commits = _counter(made, "rhythm_task_retries_total"), _counter(made, "rhythm_commits_total")
+        self._took, self._batch = _histogram(made, "rhythm_task_duration_seconds"), _histogram(made, "rhythm_commit_batch_size")
+        self._late = _histogram(made, "rhythm_timer_lateness_seconds")
+        self._told = {name: _counter(made, f"rhythm_{name}_total") for name in ("claim_lost", "commit_unknown")}
+
+    def finished(self, workflow: str, status: int) -> None:
+        self._finished.add(workflow, _STATUS.get(status, "failed"))
+
+    def attempt(self, task: str, failed: bool, again: bool, took_s: float) -> None:
+        self._took.observe(took_s, task)
+        if again:
+            self._retries.add(task)
+        else:
+            self._tasks.add(task, "failed" if failed else "completed")
+
+    def committed(self, size: int) -> None:
+        self._commits.add()
+        self._batch.observe(size)
+
+    def timer(self, late_s: float) -> None:
+        self._late.observe(late_s)
+
+    def told(self, event: str) -> None:
+        """Some events are counted, also where nobody reads the log."""
+        if event in self._told:
+            self._told[event].add()
+
+    def text(self) -> str:
+        """All of it, as Prometheus reads it."""
+        lines: list[str] = []
+        for metric in _TABLE:
+            if metric.kind != "gauge":
+                lines += self._made[metric.name].lines()
+            elif (read := self.read.get(metric.name)) and (values := read()):
+                lines += written(metric, values)
+        return "\n".join(lines) + "\n"
+
+
+def _counter(made: Mapping[str, Counter | Histogram], name: str) -> Counter:
+    found = made[name]
+    assert isinstance(found, Counter)
+    return found
+
+
+def _histogram(made: Mapping[str, Counter | Histogram], name: str) -> Histogram:
+    found = made[name]
+    assert isinstance(found, Histogram)
+    return found
+
+
+class Asked:
+    """Something that is asked of the database for whoever looks: in a thread of its own, one question at a time and not too often.
+
+    Nobody waits for long: while there is no answer the last one counts, for a while.
+    """
+
+    def __init__(self, ask: Callable[[], Sequence[Queue]], now: Callable[[], float]) -> None:
+        self._ask, self._now = ask, now
+        self._lock, self._idle = threading.Lock(), threading.Event()
+        self._idle.set()
+        self._asked_at = self._answered_at = float("-inf")
+        self._answer: Sequence[Queue] = ()
+
+    def read(self) -> Sequence[Queue]:
+        with self._lock:
+            if self._idle.is_set() and self._now() - self._asked_at >= ASKED_EVERY_S:
+                self._asked_at = self._now()
+                self._idle.clear()
+                threading.Thread(target=self._run, name="rhythm metrics", daemon=True).start()
+        self._idle.wait(ASKED_WAIT_S)
+        return self._answer if self._now() - self._answered_at <= ASKED_OLD_S else ()
+
+    def _run(self) -> None:
+        try:
+            self._answer = self._ask()
+            self._answered_at = self._now()
+        except Exception:  # the worker tells of a database that does not answer; here old values are left out
+            pass
+        finally:
+            self._idle.set()
+
+
+def depth(queues: Sequence[Queue]) -> Values:
+    return {(queue.name,): float(queue.ready) for queue in _some(queues)}
+
+
+def oldest_s(queues: Sequence[Queue]) -> Values:
+    return {(queue.name,): 0.0 if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6) for queue in _some(queues)}
+
+
+def _some(queues: Sequence[Queue]) -> Iterable[Queue]:
+    """Of too many queues those in which most waits."""
+    return queues if len(queues) <= MOST else sorted(queues, key=lambda queue: -queue.ready)[:MOST]
+
+
+def head(metric: Metric) -> Iterator[str]:
+    yield f"# HELP {metric.name} {_help(metric.means)}"
+    yield f"# TYPE {metric.name} {metric.kind}"
+
+
+def written(metric: Metric, values: Values) -> Iterator[str]:
+    yield from head(metric)
+    for labels, value in values.items():
+        yield _line(metric.name, metric.labels, labels, value)
+
+
+def _line(name: str, labels: Labels, values: Labels, value: float) -> str:
+    given = ",".join(f'{label}="{_escaped(text)}"' for label, text in zip(labels, values, strict=True))
+    return f"{name}{{{given}}} {_number(value)}" if given else f"{name} {_number(value)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _number(value: Any) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
