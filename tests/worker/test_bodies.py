@@ -52,4 +52,22 @@ def test_a_handler_does_not_begin_when_its_claim_may_have_passed_to_another_whil
     body.current.may_begin = lambda: False
     bodies.start(body)
     [(_, ended)] = bodies.ended(20.0)
-    assert (ended.delay_s, ended.reason) == (0.0, "task `task` failed: it was not begun in time")
+    assert (ended.delay_s, ended.reason) == (0.0, "task `task` failed: it could not be begun in time")
+
+
+class Exhausted:
+    """Has no threads left."""
+
+    def start(self, task: Any, inputs: Any, current: Any, report: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    def close(self) -> None: ...
+
+
+def test_an_attempt_that_cannot_be_begun_is_put_back(caplog: pytest.LogCaptureFixture) -> None:
+    bodies = Bodies(Exhausted(), time.monotonic)
+    body = Body("w.1", Task(function, "task"), {}, {}, 1, bodies.now())
+    bodies.start(body)
+    [(_, ended)] = bodies.ended()
+    assert (ended.delay_s, body.current.cancelled, bodies.running) == (1.0, True, {})
+    assert "task w.1 (task) could not be begun" in caplog.text
