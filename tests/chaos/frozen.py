@@ -19,9 +19,13 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         w.workers.start(WORKERS if scale > SHORT else 2)
         frozen, count = dict[Process, float](), [0]
 
+        def fenced() -> int:
+            """A worker finds that claims have passed to others, or gives all of them up before it asks."""
+            return w.workers.said(LOST) + w.workers.said(LAPSED)
+
         def enough() -> bool:
             """A freeze shows something only if its worker held something that others took."""
-            return count[0] >= freezes and w.workers.said(LOST) > 0
+            return count[0] >= freezes and fenced() > 0
 
         def strike() -> float:
             for process in [process for process, until in frozen.items() if until <= time.monotonic()]:
@@ -41,6 +45,6 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         return [
             *w.verdict(exactly_once=False),
             at_least("freezes", count[0], freezes),
-            at_least("fenced: claims that workers found lost", w.workers.said(LOST), 1),
-            shown("workers that gave up by themselves", w.workers.said(LAPSED)),
+            at_least("fenced: claims found lost or given up", fenced(), 1),
+            shown("… of these given up, each time all of a worker", w.workers.said(LAPSED)),
         ]
