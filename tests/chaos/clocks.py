@@ -34,7 +34,7 @@ def skewed(skew: str) -> dict[str, str]:
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    programs = max(20, round(800 * scale))
+    programs = max(20, round(300 * scale))
     with own_server() as server, world(server.url, seed, programs) as w:
         for skew in SKEWS if scale > SHORT else SKEWS[:2]:
             w.workers.start(settings=skewed(skew))

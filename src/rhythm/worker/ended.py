@@ -41,6 +41,11 @@ class Ended(Record):
         return f"{self.error['message'] if self.error else ''}{place}"
 
 
+def not_begun(task: Task[..., Any], delay_s: float = 0.0) -> Ended:
+    """The handler was never called, since that was impossible, or its claim may be another's by now: this was no attempt."""
+    return Ended(error=task_error(task.name, "it could not be begun in time"), retry=True, delay_s=delay_s)
+
+
 def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
     """Calls the handler; never raises."""
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from rhythm.record import Record
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, ended_by
+from rhythm.worker.ended import Ended, ended_by, not_begun
 from rhythm.worker.handlers import Task
 
 IDLE_S = 10.0  # after which a thread without work ends
@@ -91,7 +91,9 @@ class Threads:
     @staticmethod
     def _attempt(attempt: Attempt) -> None:
         if attempt.current.cancelled:  # before its turn came
-            return
+            return None
+        if not attempt.current.may_begin():
+            return attempt.report(not_begun(attempt.task))
         try:
             with attempt.current.entered():
                 ended = attempt.current.within(lambda: ended_by(attempt.task, attempt.call))
@@ -161,6 +163,8 @@ class Loop:
 
     async def _attempt(self, attempt: Attempt) -> None:
         """Never raises: in the loop itself SystemExit would end all handlers."""
+        if not attempt.current.may_begin():
+            return attempt.report(not_begun(attempt.task))
         try:
             with attempt.current.entered():
                 value = await attempt.call()

@@ -776,7 +776,7 @@ class Worker:
             if not self._may_begin(held.deadline):
                 return self._lost(held.id)
             held.running.add(n)
-            self._begin(child_id(held.id, n), command.name, command.inputs, command.options, 1)
+            self._begin(child_id(held.id, n), command.name, command.inputs, command.options, 1, held.deadline)
         return None
 
     def _begin_queued(self, claim: Claim, task: LoadedTask, deadline: float) -> None:
@@ -791,7 +791,7 @@ class Worker:
             return self._end_queued(claim.id, TaskEnd(claim.id, claim.fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
         if task.name not in self.tasks:
             return self._end_queued(claim.id, self._missing(claim, task))
-        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt, claim)
+        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt, deadline, claim)
 
     def _missed_s(self, id: str) -> float:
         """How long a task has been missing its handler. One that was not seen for a while has been with others in between."""
@@ -814,8 +814,11 @@ class Worker:
             self._say("failure", task.id, f"{told.called(task.name, load(task.inputs))}: {why}")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
-    def _begin(self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, claim: Claim | None = None) -> None:
+    def _begin(
+        self, id: str, name: str, inputs: Any, options: Mapping[str, Any], attempt: int, deadline: float, claim: Claim | None = None
+    ) -> None:
         body = Body(id, self.tasks[name], inputs, options, attempt, self.now())
+        body.current.may_begin = lambda: self._may_begin(deadline)
         if self.observe:
             body.current.told = lambda progress: self._say("progress", id, told.brief(progress))
         if claim and body.task.transactional:
