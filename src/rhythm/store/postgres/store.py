@@ -61,6 +61,7 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine
+from rhythm.store.forked import renew_after_fork
 from rhythm.store.postgres.connecting import Access, Row, connected
 from rhythm.store.postgres.connection import DIRECT, SQL, AgainError, Clock, Connection, Joined, Spare, UndoneError
 from rhythm.store.postgres.exchange import Exchange
@@ -116,10 +117,20 @@ class PostgresStore(base.Store):
     package = PACKAGE
 
     def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None, access: Access = DIRECT) -> None:
+        self._begin(url, schema, clock, access)
+        renew_after_fork(self)
+
+    def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
         self._teller = Teller(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
         self.db = Connection(url, schema, clock, access, self._teller.tell if access.notify else None)
         self.rows = Rows(self.db)
         self.spare = Spare(url, access)
+
+    def renew(self) -> Any:
+        before, db = (self._teller, self.db, self.spare), self.db
+        self._begin(db.url, db.schema, db.clock, db.access)
+        self.db.era = db.era + 1
+        return before
 
     def close(self) -> None:
         self.db.close()

@@ -67,6 +67,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.forked import renew_after_fork
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
@@ -122,12 +123,23 @@ class SqliteStore(base.Store):
         if sqlite3.sqlite_version_info < (3, 35):
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
         self.path, self.clock = path, clock
+        self._begin(create)
+        renew_after_fork(self)
+
+    def _begin(self, create: bool) -> None:
         self._lock, self._reading_lock = threading.RLock(), threading.Lock()
         self._reader: sqlite3.Connection | None = None
         try:
-            self._db = _opened(path, clock, create)
+            self._db = _opened(self.path, self.clock, create)
         except sqlite3.Error as problem:
-            raise StoreError(f"cannot open the SQLite database {path}: {problem}{_to_do(problem)}") from problem
+            raise StoreError(f"cannot open the SQLite database {self.path}: {problem}{_to_do(problem)}") from problem
+
+    def renew(self) -> Any:
+        """A database in memory is a copy now, and the child's own."""
+        before = self._db, self._reader
+        if self.path != ":memory:":
+            self._begin(create=False)
+        return before
 
     def close(self) -> None:
         with self._lock, self._reading_lock:

@@ -1,0 +1,51 @@
+"""A process that is forked while its store is open: parent and child go on, each on connections of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from rhythm.store.base import WORKFLOW, NewExecution, Store
+from rhythm.store.open import open_store
+from tests.app import conftest as applications
+
+url = applications.url
+TIMES = 30
+
+
+def start(store: Store, whose: str) -> None:
+    for n in range(TIMES):
+        store.start([NewExecution(f"{whose}{n}", WORKFLOW, "main", "default")])
+        assert store.get([f"{whose}{n}"])
+
+
+def in_a_child(work: Callable[[], object]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["leaves it open", "closes it"])
+def test_parent_and_child_use_connections_of_their_own(url: str, closes: bool) -> None:
+    store = open_store(url)
+    store.migrate()
+    start(store, "before")
+
+    def child() -> None:
+        start(store, "child")
+        if closes:
+            store.close()
+
+    pid = in_a_child(child)
+    start(store, "parent")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    start(store, "after")
+    assert len(store.find(None, None, None, 1000)) == 4 * TIMES
+    store.close()
