@@ -50,11 +50,15 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
 
 
 def rob(store: Store, *workers: str, crash_limit: int = 5) -> list[str]:
-    """Takes back what these workers have claimed: their last beat was long ago. Those who live may beat again."""
+    """Takes back what these workers have claimed, as if their last beat were long ago; then all is as it was for those who live."""
+    which = f"worker_id IN ({', '.join('?' * len(workers))})"
+    before = rows(store, f"SELECT worker_id, beat_at FROM worker_heartbeats WHERE {which}", workers)
     said = ", ".join("(?, '', 0, '', '[]', 0, 0, (1 = 0), '', 0, 0)" for _ in workers)
     rows(store, f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE SET beat_at = 0", workers)
     taken = store.rescue(100, crash_limit, LONG_AGO_S)
-    rows(store, f"DELETE FROM worker_heartbeats WHERE worker_id IN ({', '.join('?' * len(workers))})", workers)
+    rows(store, f"DELETE FROM worker_heartbeats WHERE {which} AND started_at = 0", workers)
+    for worker, beat_at in before:
+        rows(store, "UPDATE worker_heartbeats SET beat_at = ? WHERE worker_id = ?", [beat_at, worker])
     return taken
 
 

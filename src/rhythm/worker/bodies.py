@@ -53,7 +53,7 @@ class Bodies:
         self.running[body.id] = body
         try:
             body.cancel = self.handlers.start(body.task, body.inputs, body.current, lambda ended: self._inbox.put((body, ended)))
-        except Exception:
+        except (RuntimeError, MemoryError, OSError):
             log.exception("task %s (%s) could not be begun", body.id, body.task.name)
             body.current.give_up()
             self._inbox.put((body, not_begun(body.task, NOT_BEGUN_S)))
