@@ -43,14 +43,10 @@ def begun(lines: Iterable[Line]) -> dict[str, list[Line]]:
     return by_task
 
 
-def again(lines: Iterable[Line], finished_at: Mapping[str, int]) -> list[str]:
+def again(lines: Iterable[Line], finished_at: Mapping[str, int]) -> list[Line]:
     """Bodies that began after the end of their task was committed: `finished_at` is by task, on the database's clock."""
-    offset = offset_us()
-    return [
-        f"{line.task} began on {line.pid} {(line.at_us + offset - finished_at[line.task]) / 1e6:.3f} s after its end"
-        for line in lines
-        if line.what == "began" and line.task in finished_at and line.at_us + offset > finished_at[line.task] + SLACK_US
-    ]
+    ended = {task: at_us - offset_us() + SLACK_US for task, at_us in finished_at.items()}
+    return [line for line in lines if line.what == "began" and line.task in ended and line.at_us > ended[line.task]]
 
 
 def takeovers_s(lines: list[Line], gone: Mapping[int, float]) -> list[float]:
