@@ -33,8 +33,8 @@ class Freeze(NamedTuple):
 
 
 class Freezer:
-    def __init__(self, w: World, count: int) -> None:
-        self.w, self.count = w, count
+    def __init__(self, w: World, count: int, longest: float) -> None:
+        self.w, self.count, self.longest = w, count, longest
         self.frozen = dict[Process, tuple[float, float]]()  # since when, and until when at least
         self.over = list[Freeze]()
 
@@ -55,7 +55,7 @@ class Freezer:
         if len(self.frozen) < len(self.w.workers.alive) / 2 and not self.enough:
             victim = self.w.chance.choice([process for process in self.w.workers.alive if process not in self.frozen])
             victim.send(signal.SIGSTOP)
-            self.frozen[victim] = time.monotonic(), time.monotonic() + LONGER_THAN_S * self.w.chance.uniform(1.2, 2.5)
+            self.frozen[victim] = time.monotonic(), time.monotonic() + LONGER_THAN_S * self.w.chance.uniform(1.2, self.longest)
         return self.w.chance.uniform(0.2, 1.0)
 
     def just_thawed(self, line: ledger.Line) -> bool:
@@ -63,10 +63,10 @@ class Freezer:
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    freezes, programs = max(2, round(20 * scale)), max(20, round(400 * scale))
+    freezes, programs = max(1, round(20 * scale)), max(20, round(400 * scale))
     with own_server() as server, world(server.url, seed, programs, {"RHYTHM_CLAIM_TTL": str(CLAIM_TTL_S)}) as w:
         w.workers.start(WORKERS if scale > SHORT else 2)
-        freezer = Freezer(w, freezes)
+        freezer = Freezer(w, freezes, 2.5 if scale > SHORT else 1.3)
         w.torment(
             freezer.strike,
             lambda: freezer.enough and not freezer.frozen and len(w.load.started) >= programs,

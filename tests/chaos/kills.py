@@ -38,7 +38,7 @@ class Killer:
     def kill(self) -> None:
         victim = self.w.chance.choice(self.w.workers.ready or self.w.workers.alive)
         victim.kill()
-        beside = self.w.chance.random() < 0.5
+        beside = self.count % 2 == 0
         (self.beside if beside else self.silent)[victim.pid] = victim.killed_at or 0.0
         if beside:
             self.w.workers.start_on(victim.machine)
@@ -55,14 +55,14 @@ class Killer:
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    kills, programs = max(3, round(100 * scale)), max(30, round(3000 * scale))
+    kills, programs = max(2, round(100 * scale)), max(30, round(3000 * scale))
     full = scale > SHORT
-    with own_server() as server, world(server.url, seed, programs, {**LASTING, "RHYTHM_DEAD_AFTER": str(DEAD_AFTER_S)}) as w:
+    with own_server() as server, world(server.url, seed, programs, {**LASTING, "RHYTHM_DEAD_AFTER": str(DEAD_AFTER_S if full else 2.0)}) as w:
         killer = Killer(w, WORKERS if full else 2)
 
         def kill() -> float:
             killer.kill()
-            return w.chance.uniform(1.0, 3.0)
+            return w.chance.uniform(1.0, 3.0) if full else 1.0
 
         w.torment(kill, lambda: killer.count >= kills and len(w.load.started) >= programs, IN_FLIGHT if full else 30, 60.0 + 3.0 * kills)
         return [

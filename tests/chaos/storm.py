@@ -19,7 +19,7 @@ POLL_S = 1.0  # as in production
 STARTING_S = 2.0  # within which some are told to stop
 LONG = """
 workflow long() {
-  for (i in range(3)) {
+  for (i in range(2)) {
     await task("long", { seconds: 1.5 })
   }
 }
@@ -76,7 +76,7 @@ class Storm:
             del self.hasty[process]
             self.tell(process, True)
         told = {farewell.process for farewell in self.farewells}
-        working = time.monotonic() - 3.0
+        working = time.monotonic() - (3.0 if self.count > 20 else 1.0)
         ready = [process for process in self.w.workers.ready if process not in told | set(self.hasty) and process.began < working]
         if ready and len(self.farewells) < self.count and sum(not farewell.gone_at for farewell in self.farewells) < 2:
             if len(self.farewells) >= (self.outages + 1) * max(4, self.count // 3):
@@ -119,11 +119,11 @@ class Storm:
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    count, programs = max(8, round(200 * scale)), max(20, round(400 * scale))
+    count, programs = max(6, round(200 * scale)), max(20, round(400 * scale))
     with own_server() as server, world(server.url, seed, programs, {**PATIENT, "RHYTHM_WORKER_POLL_INTERVAL": str(POLL_S)}) as w:
         storm = Storm(w, server, count)
         storm.start()
-        w.load.start("long", LONG, [None] * max(6, round(40 * scale)))
+        w.load.start("long", LONG, [None] * max(4, round(40 * scale)))
         w.torment(storm.strike, lambda: storm.done, IN_FLIGHT, 60.0 + 2.0 * count)
         for farewell in storm.farewells:
             farewell.thread.join()
