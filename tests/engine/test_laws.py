@@ -672,6 +672,17 @@ def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: 
     assert world.clock.seconds - began < 10
 
 
+def test_worker_that_looks_for_cancels_does_not_read_the_inputs_of_what_runs(make_world: MakeWorld) -> None:
+    world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
+    world.start()
+    rounds(world, 2)
+    asked: set[str] = set()
+    world.store.after = lambda name, answer: asked.add(name)
+    rounds(world, 5)
+    assert "cancelled" in asked
+    assert "load_tasks" not in asked
+
+
 def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWorld) -> None:
     world = make_world('try { await task("nobody", {}, { retries: 0 }) } catch (e) { return e.message }', missing_task_grace_s=60.0)
     world.start()

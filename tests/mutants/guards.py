@@ -671,7 +671,7 @@ WORKER = (
     ),
     Guard(
         "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
-        engine=worker("_look", "if task.cancel_requested:", "if False:"),
+        engine=worker("_look", "self._cancel_queued(id)", "pass"),
     ),
     Guard(
         "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),

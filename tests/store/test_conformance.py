@@ -782,6 +782,7 @@ def test_a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again(st
     tasks = claims(store)
     assert store.cancel(["w.1", "w.2"]) == {"w.1": True, "w.2": True}
     assert [task.cancel_requested for task in store.load_tasks(["w.1", "w.2"])] == [True, True]
+    assert store.cancelled(["w", "w.1", "w.2", "nobody"]) == {"w.1", "w.2"}
     assert end(store, tasks["w.1"])
     assert end(store, tasks["w.2"], FAILED, retry_s=1.0)
     assert (status(store, "w.1"), status(store, "w.2")) == ("completed", "cancelled")

@@ -75,6 +75,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("keep", dict(worker="a", id=IDS, fence=ONES, ttl_us=1), "ready_pkey ready_claimed"),
     ("load", dict(ids=IDS), "executions_pkey workflow_execution_context_pkey"),
     ("load_tasks", dict(ids=IDS), "executions_pkey"),
+    ("cancelled", dict(ids=IDS), "executions_pkey"),
     ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]), "executions_unfinished executions_failed"),
     ("ended", dict(ids=IDS, id=IDS, n=ONES), "executions_pkey timer_tasks_pkey"),
     ("mail", dict(ids=IDS), "signals_waiting"),

@@ -733,6 +733,10 @@ class Store(ABC):
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]: ...
 
     @abstractmethod
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        """Which of these were asked to end: nothing else of them is read, however large their inputs."""
+
+    @abstractmethod
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
         """How the children have ended that are needed; nothing for a workflow that cannot go on yet."""
 

@@ -363,9 +363,8 @@ class Worker:
             return
         self._looked_at = self.now()
         self.paused = self.store.paused_queues()
-        for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
-            if task.cancel_requested:
-                self._cancel_queued(task.id)
+        for id in sorted(self.store.cancelled(list(self.claims))) if self.claims else ():
+            self._cancel_queued(id)
 
     def _lost(self, id: str) -> None:
         self.complain("claim_lost", id, "the claim has passed to another worker")

@@ -256,6 +256,9 @@ SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, 
   e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 
+-- name: cancelled
+SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND cancel_requested_at IS NOT NULL
+
 -- name: undecided
 -- Workflows for which nothing follows yet: each look-up stops at the first child it finds.
 SELECT x.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[], %(fails)s::bool[]) AS x(id, first, last, fails)

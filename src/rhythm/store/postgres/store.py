@@ -385,6 +385,9 @@ class PostgresStore(base.Store):
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
         return [LoadedTask(*row) for row in self.db.all("load_tasks", ids=list(ids))]
 
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        return {row[0] for row in self._all("cancelled", ids=list(ids))}
+
     @alone
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
         groups = [need for need in needed if need.whole and len(need.numbers) > 1]

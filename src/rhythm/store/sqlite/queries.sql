@@ -161,6 +161,9 @@ SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, 
   e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
 
+-- name: cancelled
+SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.cancel_requested_at IS NOT NULL
+
 -- name: unfinished_child
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
 

@@ -420,6 +420,9 @@ class SqliteStore(base.Store):
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
         return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
 
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        return {id for (id,) in self._read(SQL["cancelled"], (json.dumps(list(ids)),))}
+
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
         decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
