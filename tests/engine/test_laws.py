@@ -104,7 +104,8 @@ def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(make_wo
 
 
 @BOTH
-def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_world: MakeWorld, owner_run: bool) -> None:
+@pytest.mark.parametrize("retries", [0, 10])
+def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_world: MakeWorld, owner_run: bool, retries: int) -> None:
     def poison() -> None:
         world.ran["poison()"] += 1
         raise Crashed
@@ -114,7 +115,7 @@ def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_wor
     workflow other { return await task("value", { x: 2 }) }
     """
     world = make_world(flow, owner_run=owner_run)
-    world.tasks["poison"] = Task(poison, "poison", "default", 0, None, None)
+    world.tasks["poison"] = Task(poison, "poison", "default", retries, None, None)
     world.start()
     world.start("other", id="other")
     assert "its worker died 5 times" in result_of(world.run())

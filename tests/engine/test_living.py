@@ -191,9 +191,11 @@ def test_turn_is_committed_before_a_task_begins_that_was_there_when_workers_died
     assert turns == [1]
 
 
-def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld) -> None:
+@pytest.mark.parametrize("max_attempts", [1, 11])
+def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld, max_attempts: int) -> None:
     world = make_world("return 1", crash_limit=3)
-    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", f'{{"x": {n}, "took": 2}}') for n in range(3)])
+    inputs = [f'{{"x": {n}, "took": 2}}' for n in range(3)]
+    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", inputs[n], max_attempts=max_attempts) for n in range(3)])
     for n in range(2):
         claims = world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
         assert len(claims) == 3

@@ -326,8 +326,7 @@ class Worker:
     def _one_suspect(self, claims: Mapping[str, Claim], tasks: Mapping[str, LoadedTask]) -> Mapping[str, LoadedTask]:
         """What to begin. A task that was there each time a worker died, and may do so once more before it fails, runs beside no other
         such task: else one that kills workers would take those with it that only were beside it."""
-        limits = {id: max(task.max_attempts, self.settings.crash_limit) for id, task in tasks.items()}
-        suspects = [id for id, limit in limits.items() if claims[id].crashes and claims[id].attempt >= limit]
+        suspects = [id for id in tasks if claims[id].crashes >= max(1, self.settings.crash_limit - 1)]
         first = None if self.suspect in self.claims else next(iter(suspects), None)
         self.suspect = first or self.suspect
         later = {id: claims[id].fence for id in suspects if id != first}
@@ -662,7 +661,7 @@ class Worker:
             return None
         done, starts = [], []
         for command in held.owned.values():
-            if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
+            if held.crashes >= self.settings.crash_limit:
                 error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
                 self.complain(
                     "execution_quarantined", child_id(held.id, command.n), f"{command.name}: its worker died {held.crashes} times"

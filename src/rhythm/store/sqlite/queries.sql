@@ -117,7 +117,7 @@ DELETE FROM worker_heartbeats WHERE worker_id IN (
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, e.status, e.max_attempts FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, r.crashes, e.status FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us)) LIMIT :limit
 

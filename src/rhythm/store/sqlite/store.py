@@ -338,19 +338,20 @@ class SqliteStore(base.Store):
             return []
         with self._transaction():
             now, expired = self.clock(), self._all("expired", asked)
-            for id, kind, fence, attempt, worker, status, max_attempts in expired:
+            for id, kind, fence, attempt, worker, crashes, status in expired:
                 if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
                     self._all("delete_held", id, fence)
                 elif kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, max(max_attempts, crash_limit), now)
+                    self._rescue_task(id, fence, attempt, worker, crashes + 1, crash_limit, now)
                 else:
                     self._rescue_workflow(id, fence, worker, crash_limit, now)
             return [row[0] for row in expired]
 
-    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, limit: int, now: int) -> None:
-        if attempt >= limit:
+    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crashes: int, crash_limit: int, now: int) -> None:
+        """It is free again; one that was there when so many workers died fails, however many attempts it has left."""
+        if crashes >= crash_limit:
             self._all("delete_held", id, fence)
-            self._finish(id, FAILED, _crashed("its worker died", attempt), now, fence, worker, attempt)
+            self._finish(id, FAILED, _crashed("its worker died", crashes), now, fence, worker, attempt)
         else:
             self._all("rescue_task", id, fence)
 
