@@ -112,13 +112,20 @@ FENCES = (
         lite("extend", " AND fence = ?", " AND ? > 0"), pg("keep", " AND r.fence = x.fence", ""),
     ),
     Guard(
-        "beat: a claim that was lost while it waited is not told",
-        server("a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other"),
-        postgres=pg("keep", "AS x(id, fence))) IS NOT TRUE", "AS x(id, fence) WHERE false)) IS NOT TRUE"),
+        "beat: waits for no lock", server("a_beat_waits_for_no_lock_and_prolongs_the_other_claims"),
+        postgres=pg("keep", " SKIP LOCKED", ""),
     ),
     Guard(
-        "beat: locks in one order", server("a_beat_that_waits_for_one_row_has_locked_no_later_one"),
-        postgres=pg("keep", "  ORDER BY r.id FOR UPDATE OF r", "  ORDER BY r.id DESC FOR UPDATE OF r"),
+        "beat: tells what it did not prolong", server("a_beat_waits_for_no_lock_and_prolongs_the_other_claims"),
+        postgres=pg_code("beat", "id not in kept and ", "False and "),
+    ),
+    Guard(
+        "beat: what was not prolonged is prolonged by the next", (HEART + "what_somebody_had_locked_is_prolonged_by_the_next_beat",),
+        engine=heart("run_once", "prolong and not mine.locked", "prolong"),
+    ),
+    Guard(
+        "beat: what was not prolonged keeps its deadline", living("claim_that_a_beat_could_not_prolong_keeps_its_deadline"),
+        engine=heart("prolongs", " and id not in self.mine.locked", ""),
     ),
     Guard(
         "release: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),

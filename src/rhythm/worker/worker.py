@@ -280,7 +280,7 @@ class Worker:
         for held in self.held.values():
             if answer.fence(held.id) == held.fence and answer.wakes(held.id) > held.wakes:
                 held.stale, held.wakes = True, answer.wakes(held.id)
-            if answer.prolonged and held.id in answer.claims:
+            if answer.prolongs(held.id):
                 held.deadline = answer.sent_at + self.settings.claim_ttl_s - self.settings.margin_s
         self.alive_until = answer.sent_at + self.settings.heart.trusted_s
         self._give_back_unknown({id: fence for id, (fence, _) in answer.mine.items()})

@@ -157,17 +157,11 @@ WITH beaten AS (
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
--- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
--- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others. (An IN that is not the
--- condition itself is looked up by hash.)
+-- What somebody has locked is left to the next beat: a process that is frozen in a transaction is not to hold up the beats of others.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
-  ORDER BY r.id FOR UPDATE OF r),
-extended AS (
-  UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.fence, r.wakes)
-SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
-  AND ((id, fence) IN (SELECT x.id, x.fence FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence))) IS NOT TRUE
-UNION ALL SELECT id, fence, wakes FROM extended
+  FOR UPDATE OF r SKIP LOCKED)
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id
 
 -- name: leave
 WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id FOR UPDATE),

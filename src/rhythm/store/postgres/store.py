@@ -42,6 +42,7 @@ from rhythm.store.base import (
     Loaded,
     LoadedTask,
     Mail,
+    Mine,
     Needed,
     NewEvent,
     NewExecution,
@@ -330,12 +331,12 @@ class PostgresStore(base.Store):
     # workers and queues
 
     @alone
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        """The beat is committed before claims are prolonged: who waits for a row that somebody has locked is not dead."""
-        rows = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
-        if claims:
-            rows = self.db.batch("keep", _claims(claims), worker=beat.worker, ttl_us=int(ttl_s * US))
-        return {id: (fence, wakes) for id, fence, wakes in rows}
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
+        """The beat is the last that is done, so it was sent if this succeeds; and it is read after the claims were prolonged: what is
+        still there under its fence, and was not prolonged, was locked."""
+        kept = {row[0] for row in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
+        mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
+        return Mine(mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence))
 
     @alone
     def leave(self, *workers: str) -> None:

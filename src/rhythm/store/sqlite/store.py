@@ -47,6 +47,7 @@ from rhythm.store.base import (
     Loaded,
     LoadedTask,
     Mail,
+    Mine,
     Needed,
     NewEvent,
     NewExecution,
@@ -368,11 +369,11 @@ class SqliteStore(base.Store):
 
     # workers and queues
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         with self._transaction():
             self._all("beat", {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues)})
             self._extend(claims, ttl_s)
-            return {id: (fence, wakes) for id, fence, wakes in self._all("held_now", beat.worker)}
+            return Mine(self._all("held_now", beat.worker))
 
     def leave(self, *workers: str) -> None:
         with self._transaction():
