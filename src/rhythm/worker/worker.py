@@ -282,7 +282,7 @@ class Worker:
         for held in self.held.values():
             if answer.fence(held.id) == held.fence and answer.wakes(held.id) > held.wakes:
                 held.stale, held.wakes = True, answer.wakes(held.id)
-            if answer.prolonged and held.id in answer.claims:
+            if answer.prolongs(held.id):
                 held.deadline = answer.sent_at + self.settings.claim_ttl_s - self.settings.margin_s
         self.alive_until = answer.sent_at + self.settings.heart.trusted_s
         self._give_back_unknown({id: fence for id, (fence, _) in answer.mine.items()})
@@ -351,8 +351,7 @@ class Worker:
     def _one_suspect(self, claims: Mapping[str, Claim], tasks: Mapping[str, LoadedTask]) -> Mapping[str, LoadedTask]:
         """What to begin. A task that was there each time a worker died, and may do so once more before it fails, runs beside no other
         such task: else one that kills workers would take those with it that only were beside it."""
-        limits = {id: max(task.max_attempts, self.settings.crash_limit) for id, task in tasks.items()}
-        suspects = [id for id, limit in limits.items() if claims[id].crashes and claims[id].attempt >= limit]
+        suspects = [id for id in tasks if claims[id].crashes >= max(1, self.settings.crash_limit - 1)]
         first = None if self._keeps_still else next(iter(suspects), None)
         if first:
             self.suspect, self.still_until = first, self.now() + self.settings.alone_s
@@ -391,9 +390,8 @@ class Worker:
             return
         self._looked_at = self.now()
         self.paused = self.store.paused_queues()
-        for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
-            if task.cancel_requested:
-                self._cancel_queued(task.id)
+        for id in sorted(self.store.cancelled(list(self.claims))) if self.claims else ():
+            self._cancel_queued(id)
 
     def _lost(self, id: str) -> None:
         self.complain("claim_lost", id, "the claim has passed to another worker")
@@ -691,7 +689,7 @@ class Worker:
             return None
         done, starts = [], []
         for command in held.owned.values():
-            if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
+            if held.crashes >= self.settings.crash_limit:
                 error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
                 self.complain(
                     "execution_quarantined", child_id(held.id, command.n), f"{command.name}: its worker died {held.crashes} times"
