@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import socket
 import threading
 import time
@@ -346,6 +348,45 @@ def test_after_a_lost_connection_everything_is_looked_for(schemas: Schemas, capl
     assert len([record for record in caplog.records if "is lost" in record.getMessage()]) == 1
     until(lambda: listening.problem == "")
     listening.close()
+
+
+def test_a_listener_hears_also_in_a_process_with_many_open_files(schemas: Schemas, listening: Listen) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard) if hard > 0 else 2048, hard))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]  # `select` knows 1024
+    try:
+        store, ear = schemas.empty_store(), Ear()
+        began = listening(store, ear)
+        store.start([new("w")])
+        ear.until(lambda heard: frozenset({"default"}) in heard)
+        assert began.problem == ""
+        began.close()
+        store.close()
+    finally:
+        for each in taken:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_whatever_goes_wrong_while_listening_is_said_and_tried_again(
+    schemas: Schemas, listening: Listen, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, ear = schemas.empty_store(), Ear()
+    hear, failed = hints.PostgresListening._hear, threading.Event()
+
+    def fail_once(self: hints.PostgresListening, session: Any) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("a bug")
+        hear(self, session)
+
+    monkeypatch.setattr(hints.PostgresListening, "_hear", fail_once)
+    with caplog.at_level(logging.WARNING, "rhythm.store"):
+        began = listening(store, ear)
+        until(lambda: failed.is_set() and began.problem == "")
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "listener_deaf: the connection that listens for work is lost: a bug"
+    ]
 
 
 def test_a_listener_that_hears_nothing_of_what_is_told_says_so(

@@ -13,7 +13,7 @@ import json
 import logging
 import random
 import secrets
-import select
+import selectors
 import socket
 import threading
 import time
@@ -182,22 +182,25 @@ class PostgresListening(Listening):
                     self._call(frozenset())
                     self._begin_probe()
                     self._hear(session)
-            except (psycopg.Error, StoreError, OSError) as problem:
+            except Exception as problem:  # also a bug: nobody would notice that this thread has ended
                 failures += 1
-                self._say(f"the connection that listens for work is lost: {str(problem).strip()}")
+                self._say(f"the connection that listens for work is lost: {str(problem).strip() or repr(problem)}")
                 self._closed.wait(_rest_s(failures))
 
     def _hear(self, session: Session) -> None:
-        while not self._closed.is_set():
-            until = min(PING_S, self._probe_until - time.monotonic()) if self._probe else PING_S
-            readable = select.select([session.fileno(), self._ended.fileno()], [], [], max(0.0, until))[0]
-            if self._ended.fileno() in readable:
-                return
-            if readable:
-                self._take(session)
-            elif not self._probe:
-                session.execute("SELECT 1")
-            self._pass_on()
+        with selectors.DefaultSelector() as ready:
+            ready.register(session, selectors.EVENT_READ)
+            ready.register(self._ended, selectors.EVENT_READ)
+            while not self._closed.is_set():
+                until = min(PING_S, self._probe_until - time.monotonic()) if self._probe else PING_S
+                readable = [key.fileobj for key, _ in ready.select(max(0.0, until))]
+                if self._ended in readable:
+                    return
+                if readable:
+                    self._take(session)
+                elif not self._probe:
+                    session.execute("SELECT 1")
+                self._pass_on()
 
     def _take(self, session: Session) -> None:
         session.pgconn.consume_input()
