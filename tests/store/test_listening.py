@@ -284,31 +284,31 @@ def test_who_closes_at_once_is_heard(schemas: Schemas, listening: Listen) -> Non
     listening(store, ear)
     other.start([new("w", "mail")])
     other.close()
-    assert other._teller._thread is None
+    assert other._notifier._thread is None
     assert ear.until(bool) == [{"mail"}]
 
 
-def test_a_teller_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "RETRY_S", (0.001, 0.01))
     monkeypatch.setattr(hints, "FLUSH_S", 0.05)
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
-    connect, tried = other._teller._connect, threading.Event()
+    connect, tried = other._notifier._connect, threading.Event()
 
     def refuse() -> Any:
         tried.set()
         raise psycopg.OperationalError("the queue is full")
 
-    monkeypatch.setattr(other._teller, "_connect", refuse)
+    monkeypatch.setattr(other._notifier, "_connect", refuse)
     listening = store.listen(ear)
     other.start([new("w", "mail")])
     assert tried.wait(SOON_S)
     other.start([new("x", "more")])
-    monkeypatch.setattr(other._teller, "_connect", connect)
+    monkeypatch.setattr(other._notifier, "_connect", connect)
     assert ear.until(lambda heard: {"mail", "more"} in heard)
     listening.close()
 
 
-def test_a_teller_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notifier_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "FLUSH_S", 0.05)
     store, hangs, asked = schemas.empty_store(), threading.Event(), threading.Event()
 
@@ -317,12 +317,12 @@ def test_a_teller_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.
         hangs.wait(SOON_S)
         raise psycopg.OperationalError("it hung")
 
-    monkeypatch.setattr(store._teller, "_connect", hang)
+    monkeypatch.setattr(store._notifier, "_connect", hang)
     store.start([new("w")])
     assert asked.wait(SOON_S)
     store.start([new("x")])
     store.close()
-    assert store._teller._thread is not None
+    assert store._notifier._thread is not None
     hangs.set()
 
 
@@ -428,7 +428,7 @@ def test_without_notify_nobody_tells_and_nobody_listens(schemas: Schemas) -> Non
     listening = store.listen(lambda queues: None)
     assert (listening.problem, type(listening)) == ("", Listening)
     store.start([new("w")])
-    assert store._teller._thread is None
+    assert store._notifier._thread is None
     store.close()
 
 

@@ -209,8 +209,8 @@ def test_hint_that_was_swallowed_is_sent_again(store: PostgresStore, middle: Bet
     assert started(store, "w")
     wait_for(changed, lambda: {"default"} in heard)
     middle.silent = True
-    store._teller.tell(["mail"])
-    while store._teller._pending:  # it has not been sent
+    store._notifier.tell(["mail"])
+    while store._notifier._pending:  # it has not been sent
         pass
     middle.silent = False
     wait_for(changed, lambda: any("mail" in queues for queues in heard))

@@ -80,7 +80,7 @@ def _rest_s(failures: int) -> float:
     return min(last, first * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
 
 
-class Teller:
+class Notifier:
     """Sends the hints of one store, from a thread that is there while there is something to tell. Whatever fails is nobody's problem."""
 
     def __init__(self, connect: Connect, channel: str) -> None:
@@ -94,7 +94,7 @@ class Teller:
         with self._lock:
             self._pending.update(queues)
             if self._thread is None or not self._thread.is_alive():  # it is not there in a process that was forked
-                self._thread = threading.Thread(target=self._run, name="rhythm teller", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="rhythm notifier", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
         self._due.set()
