@@ -596,7 +596,7 @@ WORKER = (
     Guard(
         "nobody is taken for dead after an outage of all",
         (HEART + "gap_that_nobody_noticed_begins_the_wait_anew",),
-        engine=heart("run_once", "self._steady_since is None or sent_at >= self.until", "self._steady_since is None"),
+        engine=heart("run_once", " or sent_at - self._sent_at > GAP * self.settings.between_s", ""),
     ),
     Guard(
         "a claim that nobody knows of is given back", living("claim_that_its_worker_knows_nothing_of_is_given_back"),

@@ -104,6 +104,24 @@ def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_f
     assert not heart.steady()
 
 
+def test_process_that_was_stopped_hears_that_it_lapsed_although_its_next_beat_gets_through(heart: Heartbeat, database: Database) -> None:
+    heart.run_once()
+    database.now = 40.0
+    heart.run_once()
+    assert [answer and answer.sent_at for answer in heart.answers()] == [0.0, None, 40.0]
+
+
+def test_nobody_is_settled_while_a_beat_is_overdue(heart: Heartbeat, database: Database) -> None:
+    for at in range(0, 31, 5):
+        database.now = float(at)
+        heart.run_once()
+    assert (heart.settled(), heart.steady()) == (True, True)
+    database.now = 46.0
+    assert (heart.settled(), heart.steady()) == (False, False)
+    heart.run_once()
+    assert (heart.settled(), heart.steady()) == (False, False)
+
+
 def test_gap_that_nobody_noticed_begins_the_wait_anew(heart: Heartbeat, database: Database) -> None:
     """The process was stopped: no lapse was told in between."""
     for at in range(0, 31, 5):

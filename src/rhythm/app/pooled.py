@@ -21,10 +21,12 @@ from rhythm import __version__
 from rhythm.durations import duration_s, show_duration
 from rhythm.errors import StoreError
 from rhythm.record import Record
+from rhythm.store.base import SYSTEM_QUEUE
 from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.events import LOG, Teller
 from rhythm.worker.executor import Handlers
+from rhythm.worker.heartbeat import seconds
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from rhythm.store.base import Listening, Queue, Store
 
 log = logging.getLogger(LOG)
+WATCH_S = 0.05  # between two looks whether the beats get through, when they are due
+HEART_S = 0.3  # for the last beat, when the worker takes its leave
 AGAIN_S = 0.5  # before a beat that failed is sent again
 LAST_S = 10.0  # for giving back what was not finished, when the grace is over
 SILENT_S = 15.0  # a worker that has not asked for work for so long is not well
@@ -88,15 +92,15 @@ class PooledWorker:
         observe = self._tell if log.isEnabledFor(logging.DEBUG) else None
         worker = worker_settings(self.settings)
         self._worker = Worker(
-            self._store, app.program, app.tasks, self._handlers, self.name, worker, time.monotonic, random.Random(), observe, self._tell
+            self._store, app.program, app.tasks, self._handlers, self.name, worker, seconds, random.Random(), observe, self._tell
         )
-        self._declared = Declared(self._store, app.tasks, time.monotonic)
+        self._declared = Declared(self._store, app.tasks, seconds)
         self._worker.declared, self._worker.version = self._declared.find, __version__
         self._worker.sleep, self._worker.metrics = self._sleep, self._metrics
         self._worker.gives_up = lambda waited_s: self._stop.is_set()
         self._services = Services(
-            self._store, _service_settings(self.settings), time.monotonic, lambda: time.time_ns() // 1000, app.program, self._tell,
-            steady=self._worker.heart.steady, late=self._metrics.timer,
+            self._store, _service_settings(self.settings), seconds, lambda: time.time_ns() // 1000, app.program, self._tell,
+            heart=self._worker.heart, late=self._metrics.timer,
         )  # fmt: skip
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
@@ -145,7 +149,7 @@ class PooledWorker:
 
     def health(self) -> WorkerHealth:
         """How it is, without asking the database."""
-        polled_at, now = self._worker.polled_at, time.monotonic()
+        polled_at, now = self._worker.polled_at, seconds()
         polled_s = None if polled_at is None else now - polled_at
         silent = polled_s is None or polled_s > max(SILENT_S, 5 * self._poll_s)
         problems = [f"it has not asked for work for {show_duration(round(polled_s))}" if polled_s else "it has not asked for work yet"]
@@ -182,7 +186,7 @@ class PooledWorker:
         return {("running",): running, ("free",): max(0, self.settings.concurrency - running)}
 
     def _since_success(self) -> Values:
-        now, health = time.monotonic(), self._services.health.items()
+        now, health = seconds(), self._services.health.items()
         return {(name,): now - last.succeeded_at for name, last in health if last.succeeded_at is not None}
 
     def __enter__(self) -> Self:
@@ -202,11 +206,14 @@ class PooledWorker:
         try:
             self._worker.heart.apart = True
             heart.start()
+            threading.Thread(target=self._watch, name="rhythm watch", daemon=True).start()
             self._introduce()
             self._tell("worker_started", "", "it takes work", queues=",".join(self.settings.queues), concurrency=self.settings.concurrency)
-            self._listening = self._store.listen(lambda queues: self.wake())
+            self._listening = self._store.listen(self._heard)
             self._rounds()
-            self._worker.stop()
+            self._worker.give_back()
+            heart.join(HEART_S)  # a beat that is under way would bring back the row of one who has left
+            self._store.leave(self.name)
             self._services.close()
             self._tell("worker_stopped", "", "what was not finished was given back")
         except StoreError as problem:
@@ -227,7 +234,7 @@ class PooledWorker:
         while not self._stop.is_set():
             try:
                 self._declared.publish()
-                for name in see_off(self._store):
+                for name in see_off(self._store, self.settings.crash_limit):
                     self._tell("worker_dead", name, "its process has ended; what it held is free")
                 return self._tell("database_back")
             except StoreError as problem:
@@ -244,18 +251,30 @@ class PooledWorker:
             elif did:
                 self._app.changes.tell()
 
+    def _heard(self, queues: frozenset[str]) -> None:
+        """There is something in these queues; without any named, perhaps in all."""
+        if not queues or not queues.isdisjoint((SYSTEM_QUEUE, *self.settings.queues)):
+            self.wake()
+
+    def _watch(self) -> None:
+        """Whether the beats get through, also when who sends them waits for the database, and who decides, too. Asks nobody."""
+        heart = self._worker.heart
+        while not self._stop.wait(min(max(heart.until - seconds(), WATCH_S), heart.settings.between_s)):
+            if heart.lapse():
+                self._worker.bodies.give_up()
+                self.wake()
+
     def _beats(self) -> None:
         """Whatever the other threads do, also if they wait for the database: it has its own connection to it."""
         heart = self._worker.heart
-        heart.store = self._store.sibling()
         while not self._stop.is_set():
             try:
+                if heart.store is self._store:
+                    heart.store = self._store.sibling()
                 heart.run_once()
                 self._tell("database_back", "", "it answers again")
             except Exception as problem:  # also a bug: the next beat may get through
                 self._tell("database_unanswered", "", f"a heartbeat: {problem}")
-            if heart.lapse():
-                self._worker.bodies.give_up()
             if not self._worker.idle:  # else it hears of it when it looks for work
                 self.wake()
             self._stop.wait(heart.rest_s if heart.trusted else AGAIN_S)

@@ -657,7 +657,10 @@ class Store(ABC):
 
     @abstractmethod
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        """Takes up to `limit` free rows of these queues, resumes first; nothing of those that are paused."""
+        """Takes up to `limit` free rows of these queues, in their order; nothing of those that are paused.
+
+        Resumes come first, unless their queue is named in another place.
+        """
 
     @abstractmethod
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:

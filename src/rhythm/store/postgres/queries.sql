@@ -119,14 +119,15 @@ WITH locked AS (
 UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.wakes
 
 -- name: release
--- What has begun goes to the resumes: a pause of the queue it began in does not stop it.
+-- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
 WITH locked AS (
-  SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
+  SELECT r.id, EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) AS begun
+  FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
   ORDER BY r.id FOR UPDATE OF r)
 UPDATE ready r SET state = CASE WHEN %(delay_us)s::bigint > 0 THEN 2 ELSE 0 END,
   due_at = CASE WHEN %(delay_us)s::bigint > 0 THEN now_us() + %(delay_us)s::bigint END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1)::int,
-  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = r.id AND c.seq > 0) THEN 'system' ELSE queue END
+  queue = CASE WHEN begun THEN 'system' ELSE queue END, order_key = CASE WHEN begun THEN now_us() ELSE order_key END
 FROM locked WHERE r.id = locked.id
 RETURNING r.queue
 

@@ -252,7 +252,7 @@ class PostgresStore(base.Store):
 
     @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
         return [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit)]
 
     @alone

@@ -72,10 +72,11 @@ RETURNING id, kind, queue, fence, wakes, attempt, crashes
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
 
 -- name: release
--- What has begun goes to the resumes: a pause of the queue it began in does not stop it.
+-- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
 UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CASE WHEN :delay_us > 0 THEN now_us() + :delay_us END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1),
-  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN 'system' ELSE queue END
+  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN 'system' ELSE queue END,
+  order_key = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN now_us() ELSE order_key END
 WHERE id = :id AND fence = :fence
 
 -- name: held_by

@@ -302,7 +302,7 @@ class SqliteStore(base.Store):
     # claims
 
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
-        wanted = list(dict.fromkeys((SYSTEM_QUEUE, *queues)))
+        wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
         if not self._one("any_free", json.dumps(wanted)):
             return []
         with self._transaction():
