@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import TASK, Beat, Declaration, NewExecution
-from rhythm.worker.services import Services, ServiceSettings
+from rhythm.store.base import TASK, Beat, Declaration, Mine, NewExecution
+from rhythm.worker.heartbeat import Heartbeat
+from rhythm.worker.services import Rescuer, Services, ServiceSettings
 from tests.engine.driver import World
 from tests.engine.test_laws import BOTH, MakeWorld, result_of, rounds
 from tests.support.stores import MakeStore, ready_rows, rows
@@ -21,16 +23,30 @@ def make_world(make_store: MakeStore) -> MakeWorld:
     return partial(World, make_store=make_store)
 
 
+OTHER = Beat("other", "host", 1, ("default",), 10, 0, draining=False, version="")
+
+
 class CutOff:
     """The way of the heartbeats to the database, cut."""
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         raise StoreError("cut off")
 
 
 def cut_off(world: World) -> None:
     store: Any = CutOff()
     world.worker.heart.store = store
+
+
+class Locked:
+    """The way of the heartbeats to a database in which somebody has locked everything that is to be prolonged."""
+
+    def __init__(self, world: World) -> None:
+        self.inner = world.inner
+
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
+        mine = self.inner.beat(beat, {}, ttl_s)
+        return Mine(((id, *has) for id, has in mine.items()), claims)
 
 
 def until_a_body_runs(world: World) -> None:
@@ -81,6 +97,20 @@ def test_worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_o
     world.clock.seconds = began + world.settings.dead_after_s - 0.5
     world.worker.step()
     assert (world.handlers.agenda, world.worker.held, world.worker.claims) == ([], {}, {})
+
+
+def test_claim_that_a_beat_could_not_prolong_keeps_its_deadline(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 100 })', owner_run_limit_s=1e6)
+    world.start()
+    until_a_body_runs(world)
+    [held] = world.worker.held.values()
+    store: Any = Locked(world)
+    world.worker.heart.store, before = store, held.deadline
+    rounds(world, 20)
+    assert (world.worker.held, held.deadline) == ({"run": held}, before)
+    world.worker.heart.store = world.inner
+    rounds(world, 6)
+    assert held.deadline > before
 
 
 def test_worker_without_heartbeats_claims_nothing(make_world: MakeWorld) -> None:
@@ -143,14 +173,29 @@ def test_nobody_is_taken_for_dead_while_the_rescuer_itself_has_not_been_heard_fo
     world.start()
     until_a_body_runs(world)
     world.clock.seconds += 100.0
-    steady = [False]
-    others = Services(world.inner, ServiceSettings(), world.clock.now, world.clock.us, steady=lambda: steady[0])
-    others.run()
-    assert [state for _, state, _ in ready_rows(world.inner)] == [1]
-    steady[0] = True
-    world.clock.seconds += 5.0
-    others.run()
+    other = Heartbeat(world.inner, lambda: OTHER, dict, world.settings.heart, world.clock.now)
+    rescuer = Rescuer(world.inner, ServiceSettings(), other)
+    for _ in range(6):
+        other.run_once()
+        rescuer.run_once(0.0)
+        assert [state for _, state, _ in ready_rows(world.inner)] == [1]
+        world.clock.seconds += 5.0
+    other.run_once()
+    rescuer.run_once(0.0)
     assert [state for _, state, _ in ready_rows(world.inner)] == [0]
+
+
+def test_worker_does_not_rob_itself_after_an_outage_longer_than_its_claims(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 20 })', claim_ttl_s=15.0, dead_after_s=1000.0)
+    world.services = Services(
+        world.store, ServiceSettings(), world.clock.now, world.clock.us, world.program, world.observe, heart=world.worker.heart
+    )
+    world.start()
+    until_a_body_runs(world)
+    world.clock.seconds += 18.0  # the database was away
+    world.services.run()
+    assert result_of(world.run()) == 1
+    assert (world.ran["value(1)"], rows(world.inner, "SELECT attempt FROM executions WHERE id = 'run.1'")) == (1, [(1,)])
 
 
 # sharing
@@ -191,9 +236,11 @@ def test_turn_is_committed_before_a_task_begins_that_was_there_when_workers_died
     assert turns == [1]
 
 
-def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld) -> None:
+@pytest.mark.parametrize("max_attempts", [1, 11])
+def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld, max_attempts: int) -> None:
     world = make_world("return 1", crash_limit=3)
-    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", f'{{"x": {n}, "took": 2}}') for n in range(3)])
+    inputs = [f'{{"x": {n}, "took": 2}}' for n in range(3)]
+    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", inputs[n], max_attempts=max_attempts) for n in range(3)])
     for n in range(2):
         claims = world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
         assert len(claims) == 3
@@ -206,3 +253,63 @@ def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_o
     assert most == 1
     rounds(world, 1)
     assert {execution.status for execution in world.inner.get(["t0", "t1", "t2"]).values()} == {"completed"}
+
+
+def test_nothing_else_begins_beside_a_last_chance_for_a_while(make_world: MakeWorld) -> None:
+    """A task that is new here might be what kills workers, and the suspect would be blamed for it."""
+    world = make_world('return await task("value", { x: 1 })', crash_limit=3, alone_s=10.0)
+    world.inner.start([NewExecution("t", TASK, "value", "default", '{"took": 30}')])
+    for n in range(2):
+        world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
+        world.clock.seconds += 2.0
+        world.inner.rescue(10, 3)
+    until_a_body_runs(world)
+    world.inner.start([NewExecution("new", TASK, "value", "default", '{"x": 2}')])
+    world.start()
+    rounds(world, 9)
+    assert world.ran.total() == 0
+    rounds(world, 5)
+    assert (world.ran["value(1)"], world.ran["value(2)"]) == (1, 1)
+
+
+def test_newcomer_waits_for_its_turn_among_many_that_never_end_and_no_longer(make_world: MakeWorld) -> None:
+    flow = """
+    workflow endless { while (true) { await task("value", { x: "busy", took: 0.5 }) } }
+    workflow main { return await task("value", { x: "short" }) }
+    """
+    world = make_world(flow, concurrency=4)
+    for n in range(24):
+        world.start("endless", id=f"endless{n:02}")
+    rounds(world, 1)
+    world.start()
+    rounds(world, 2 * 24 / 4 * (world.settings.share_s + 1))
+    assert (world.inner.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
+    turns = [len(world.inner.history(f"endless{n:02}")) for n in range(24)]
+    assert min(turns) > 1, "all have had a turn"
+
+
+# one that is broken
+
+
+@pytest.mark.parametrize(("column", "value"), [("inputs", "{"), ("options", "{"), ("options", '{"retries": "3"}')])
+def test_task_whose_row_cannot_be_read_fails_alone(make_world: MakeWorld, column: str, value: str) -> None:
+    world = make_world("return 1")
+    world.inner.start([NewExecution(id, TASK, "fail", "default") for id in ("good", "broken")])
+    rows(world.inner, f"UPDATE executions SET {column} = ? WHERE id = 'broken'", [value])
+    rounds(world, 5)
+    found = world.inner.get(["good", "broken"])
+    assert {id: json.loads(row.error or "{}")["code"] for id, row in found.items()} == {"good": "TaskFailed", "broken": "InternalError"}
+    assert (world.worker.idle, len(world.bugs)) == (True, 1)
+
+
+def test_what_has_ended_when_the_worker_stops_is_committed(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 1 })', owner_run=False)
+    world.start()
+    until_a_body_runs(world)
+    world.clock.seconds += 1.0
+    world.handlers.run_due()
+    for body, ended in world.worker.bodies.ended():
+        world.worker._take_end(body, ended)
+    world.worker.stop()
+    world._boot()
+    assert (result_of(world.run()), world.ran["value(1)"]) == (1, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import Beat
+from rhythm.store.base import Beat, Mine
 from rhythm.worker.heartbeat import Heartbeat, HeartSettings
 
 SETTINGS = HeartSettings(every_s=5.0, dead_after_s=30.0, claim_ttl_s=60.0, margin_s=6.0)
@@ -21,17 +21,18 @@ class Database:
     def __init__(self) -> None:
         self.now, self.takes_s, self.down = 0.0, 0.0, False
         self.claims: dict[str, int] = {}
+        self.locked: set[str] = set()
         self.prolonged: list[Mapping[str, int]] = []
 
     def clock(self) -> float:
         return self.now
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         self.now += self.takes_s
         if self.down:
             raise StoreError("down")
         self.prolonged.append(claims)
-        return {id: (fence, 0) for id, fence in self.claims.items()}
+        return Mine(((id, fence, 0) for id, fence in self.claims.items()), self.locked)
 
 
 @pytest.fixture
@@ -91,6 +92,17 @@ def test_prolonging_is_tried_again_when_it_got_no_answer(heart: Heartbeat, datab
     assert database.prolonged == [{"a": 1}]
 
 
+def test_what_somebody_had_locked_is_prolonged_by_the_next_beat(heart: Heartbeat, database: Database) -> None:
+    database.claims, database.locked = {"a": 1, "b": 2}, {"b"}
+    for at in (20.0, 25.0, 30.0):
+        database.now = at
+        heart.run_once()
+        database.locked = set()
+    assert database.prolonged == [{"a": 1, "b": 2}, {"a": 1, "b": 2}, {}]
+    first, second, _ = [answer for answer in heart.answers() if answer]
+    assert (first.prolongs("a"), first.prolongs("b"), second.prolongs("b")) == (True, False, True)
+
+
 def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_for_long(heart: Heartbeat, database: Database) -> None:
     heart.run_once()
     assert not heart.steady()
@@ -102,6 +114,24 @@ def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_f
     heart.lapse()
     heart.run_once()
     assert not heart.steady()
+
+
+def test_process_that_was_stopped_hears_that_it_lapsed_although_its_next_beat_gets_through(heart: Heartbeat, database: Database) -> None:
+    heart.run_once()
+    database.now = 40.0
+    heart.run_once()
+    assert [answer and answer.sent_at for answer in heart.answers()] == [0.0, None, 40.0]
+
+
+def test_nobody_is_settled_while_a_beat_is_overdue(heart: Heartbeat, database: Database) -> None:
+    for at in range(0, 31, 5):
+        database.now = float(at)
+        heart.run_once()
+    assert (heart.settled(), heart.steady()) == (True, True)
+    database.now = 46.0
+    assert (heart.settled(), heart.steady()) == (False, False)
+    heart.run_once()
+    assert (heart.settled(), heart.steady()) == (False, False)
 
 
 def test_gap_that_nobody_noticed_begins_the_wait_anew(heart: Heartbeat, database: Database) -> None:

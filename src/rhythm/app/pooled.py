@@ -21,10 +21,12 @@ from rhythm import __version__
 from rhythm.durations import duration_s, show_duration
 from rhythm.errors import StoreError
 from rhythm.record import Record
+from rhythm.store.base import SYSTEM_QUEUE
 from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.events import LOG, Teller
 from rhythm.worker.executor import Handlers
+from rhythm.worker.heartbeat import seconds
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
 from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from rhythm.store.base import Listening, Queue, Store
 
 log = logging.getLogger(LOG)
+WATCH_S = 0.05  # between two looks whether the beats get through, when they are due
+HEART_S = 0.3  # for the last beat, when the worker takes its leave
 AGAIN_S = 0.5  # before a beat that failed is sent again
 LAST_S = 10.0  # for giving back what was not finished, when the grace is over
 SILENT_S = 15.0  # a worker that has not asked for work for so long is not well
@@ -74,7 +78,9 @@ class PooledWorker:
     begins with it.
     """
 
-    def __init__(self, worker_id: str | None, app: Rhythm, **settings: Unpack[Pooled]) -> None:
+    def __init__(self, worker_id: str | None = None, app: Rhythm | None = None, **settings: Unpack[Pooled]) -> None:
+        if app is None:
+            raise TypeError("a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)")
         given = {"worker_poll_interval" if name == "poll_interval" else name: value for name, value in settings.items()}
         self.settings = app.settings.having(given)
         self.name = f"{worker_id or HOST}-{secrets.token_hex(3)}"
@@ -88,16 +94,17 @@ class PooledWorker:
         observe = self._tell if log.isEnabledFor(logging.DEBUG) else None
         worker = worker_settings(self.settings)
         self._worker = Worker(
-            self._store, app.program, app.tasks, self._handlers, self.name, worker, time.monotonic, random.Random(), observe, self._tell
+            self._store, app.program, app.tasks, self._handlers, self.name, worker, seconds, random.Random(), observe, self._tell
         )
-        self._declared = Declared(self._store, app.tasks, time.monotonic)
+        self._declared = Declared(self._store, app.tasks, seconds)
         self._worker.declared, self._worker.version = self._declared.find, __version__
         self._worker.sleep, self._worker.metrics = self._sleep, self._metrics
         self._worker.gives_up = lambda waited_s: self._stop.is_set()
         self._services = Services(
-            self._store, _service_settings(self.settings), time.monotonic, lambda: time.time_ns() // 1000, app.program, self._tell,
-            steady=self._worker.heart.steady, late=self._metrics.timer,
+            self._store, _service_settings(self.settings), seconds, lambda: time.time_ns() // 1000, app.program, self._tell,
+            heart=self._worker.heart, late=self._metrics.timer,
         )  # fmt: skip
+        self._beat_now = threading.Event()
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         self._listening: Listening | None = None
@@ -105,6 +112,8 @@ class PooledWorker:
     # from any thread
 
     def start(self) -> Self:
+        if self._thread.ident is not None:
+            raise RuntimeError(f"worker {self.name} was started before: make another one with app.worker(…)")
         self._thread.start()
         self._app.running.append(self)
         return self
@@ -123,11 +132,13 @@ class PooledWorker:
             running = len(self._worker.bodies.running)
             self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
         self._worker.draining = True
+        self._beat_now.set()  # so that people see it
         self.wake()
         deadline = time.monotonic() + grace_s
         while self.alive and not self._worker.idle and time.monotonic() < deadline and not self._hurry.is_set():
             self._thread.join(0.01)
         self._stop.set()
+        self._beat_now.set()
         self.wake()
         self._thread.join(last_s)
         if self in self._app.running:
@@ -145,7 +156,7 @@ class PooledWorker:
 
     def health(self) -> WorkerHealth:
         """How it is, without asking the database."""
-        polled_at, now = self._worker.polled_at, time.monotonic()
+        polled_at, now = self._worker.polled_at, seconds()
         polled_s = None if polled_at is None else now - polled_at
         silent = polled_s is None or polled_s > max(SILENT_S, 5 * self._poll_s)
         problems = [f"it has not asked for work for {show_duration(round(polled_s))}" if polled_s else "it has not asked for work yet"]
@@ -182,7 +193,7 @@ class PooledWorker:
         return {("running",): running, ("free",): max(0, self.settings.concurrency - running)}
 
     def _since_success(self) -> Values:
-        now, health = time.monotonic(), self._services.health.items()
+        now, health = seconds(), self._services.health.items()
         return {(name,): now - last.succeeded_at for name, last in health if last.succeeded_at is not None}
 
     def __enter__(self) -> Self:
@@ -195,6 +206,17 @@ class PooledWorker:
             if error is None:  # else the caller has enough to look at, and this one is in the log
                 raise
 
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<PooledWorker {self.name}: {'draining' if self._worker.draining else 'live' if self.alive else 'not running'}>"
+
     # its own threads
 
     def _run(self) -> None:
@@ -202,11 +224,14 @@ class PooledWorker:
         try:
             self._worker.heart.apart = True
             heart.start()
+            threading.Thread(target=self._watch, name="rhythm watch", daemon=True).start()
             self._introduce()
             self._tell("worker_started", "", "it takes work", queues=",".join(self.settings.queues), concurrency=self.settings.concurrency)
-            self._listening = self._store.listen(lambda queues: self.wake())
+            self._listening = self._store.listen(self._heard)
             self._rounds()
-            self._worker.stop()
+            self._worker.give_back()
+            heart.join(HEART_S)  # a beat that is under way would bring back the row of one who has left
+            self._store.leave(self.name)
             self._services.close()
             self._tell("worker_stopped", "", "what was not finished was given back")
         except StoreError as problem:
@@ -227,7 +252,7 @@ class PooledWorker:
         while not self._stop.is_set():
             try:
                 self._declared.publish()
-                for name in see_off(self._store):
+                for name in see_off(self._store, self.settings.crash_limit):
                     self._tell("worker_dead", name, "its process has ended; what it held is free")
                 return self._tell("database_back")
             except StoreError as problem:
@@ -244,21 +269,34 @@ class PooledWorker:
             elif did:
                 self._app.changes.tell()
 
+    def _heard(self, queues: frozenset[str]) -> None:
+        """There is something in these queues; without any named, perhaps in all."""
+        if not queues or not queues.isdisjoint((SYSTEM_QUEUE, *self.settings.queues)):
+            self.wake()
+
+    def _watch(self) -> None:
+        """Whether the beats get through, also when who sends them waits for the database, and who decides, too. Asks nobody."""
+        heart = self._worker.heart
+        while not self._stop.wait(min(max(heart.until - seconds(), WATCH_S), heart.settings.between_s)):
+            if heart.lapse():
+                self._worker.bodies.give_up()
+                self.wake()
+
     def _beats(self) -> None:
         """Whatever the other threads do, also if they wait for the database: it has its own connection to it."""
         heart = self._worker.heart
-        heart.store = self._store.sibling()
         while not self._stop.is_set():
             try:
+                if heart.store is self._store:
+                    heart.store = self._store.sibling()
                 heart.run_once()
                 self._tell("database_back", "", "it answers again")
             except Exception as problem:  # also a bug: the next beat may get through
                 self._tell("database_unanswered", "", f"a heartbeat: {problem}")
-            if heart.lapse():
-                self._worker.bodies.give_up()
             if not self._worker.idle:  # else it hears of it when it looks for work
                 self.wake()
-            self._stop.wait(heart.rest_s if heart.trusted else AGAIN_S)
+            self._beat_now.wait(heart.rest_s if heart.trusted else AGAIN_S)
+            self._beat_now.clear()
         if heart.store is not self._store:
             with suppress(StoreError):
                 heart.store.close()

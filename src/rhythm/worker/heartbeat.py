@@ -7,10 +7,19 @@ any longer than that either: when no beat got through in time, what runs here is
 from __future__ import annotations
 
 import queue
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 
 from rhythm.record import Record
-from rhythm.store.base import Beat, Store
+from rhythm.store.base import Beat, Mine, Store
+
+GAP = 3  # beats that must be missing before they count as an interruption
+
+
+def seconds() -> float:
+    """The clock of a worker: it only goes forward, and does not stand still while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class HeartSettings(Record):
@@ -38,17 +47,21 @@ class Answer(Record):
     sent_at: float
     claims: Mapping[str, int]  # what the worker held when the beat was sent
     prolonged: bool
-    mine: Mapping[str, tuple[int, int]]
+    mine: Mine
 
     def fence(self, id: str) -> int | None:
         return self.mine[id][0] if id in self.mine else None
+
+    def prolongs(self, id: str) -> bool:
+        return self.prolonged and id in self.claims and id not in self.mine.locked
 
     def wakes(self, id: str) -> int:
         return self.mine[id][1]
 
 
 class Heartbeat:
-    """The beats of one worker. One thread at a time sends them, its own or the worker's; the worker takes the answers.
+    """The beats of one worker. One thread at a time sends them, its own or the worker's; another may watch that they get through;
+    the worker takes the answers.
 
     Time is measured from before a beat is sent: when its answer comes, that time has already passed for the others.
     """
@@ -63,6 +76,8 @@ class Heartbeat:
         self._next = self._answered = float("-inf")  # when the next beat is due; the same, as of the last one that got through
         self._prolonged_at = now()
         self._steady_since: float | None = None
+        self._sent_at = float("-inf")  # the last beat that got through
+        self._lock = threading.Lock()  # between who sends and who watches
         self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
 
     @property
@@ -72,24 +87,28 @@ class Heartbeat:
 
     def run_once(self) -> None:
         """Sends one beat. `StoreError` if it may not have got through."""
+        self.lapse()
         sent_at, claims = self.now(), self.claims()
         self._next = sent_at + self.settings.between_s
         prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
         mine = self.store.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
-        if prolong:
-            self._prolonged_at = sent_at
-        if self._steady_since is None or sent_at >= self.until:
-            self._steady_since = sent_at
-        self.until, self._answered = sent_at + self.settings.trusted_s, self._next
-        self._answers.put(Answer(sent_at, claims, prolong, mine))
+        with self._lock:
+            if prolong and not mine.locked:
+                self._prolonged_at = sent_at
+            if self._steady_since is None or sent_at - self._sent_at > GAP * self.settings.between_s:
+                self._steady_since = sent_at
+            self._sent_at = sent_at
+            self.until, self._answered = sent_at + self.settings.trusted_s, self._next
+            self._answers.put(Answer(sent_at, claims, prolong, mine))
 
     def lapse(self) -> bool:
         """Whether the worker may be dead to the others by now; then it is told so, before it hears of any later beat."""
-        lapsed = self._steady_since is not None and self.now() >= self.until
-        if lapsed:
-            self._steady_since = None
-            self._answers.put(None)
-        return lapsed
+        with self._lock:
+            lapsed = self._steady_since is not None and self.now() >= self.until
+            if lapsed:
+                self._steady_since = None
+                self._answers.put(None)
+            return lapsed
 
     @property
     def trusted(self) -> bool:
@@ -98,7 +117,16 @@ class Heartbeat:
 
     def steady(self) -> bool:
         """Whether the database has been there long enough to blame the silence of others on themselves."""
-        return self._steady_since is not None and self.now() - self._steady_since >= self.settings.dead_after_s
+        return self._steady_for_s() >= self.settings.dead_after_s
+
+    def settled(self) -> bool:
+        """Whether all who live have had the time to prolong their claims, since the database is there."""
+        return self._steady_for_s() >= 2 * self.settings.between_s
+
+    def _steady_for_s(self) -> float:
+        since, now = self._steady_since, self.now()
+        broken = since is None or now - self._sent_at > GAP * self.settings.between_s
+        return float("-inf") if since is None or broken else now - since
 
     def answers(self) -> Iterator[Answer | None]:
         """What has come since the last time, in order; None: the worker's time was over."""

@@ -20,14 +20,16 @@ def _machine() -> str:
     return ""
 
 
+AT_ONCE = 1000  # what is left the rescuer finds
 HOST, MACHINE = socket.gethostname(), _machine()
 
 
-def see_off(store: Store) -> list[str]:
+def see_off(store: Store, crash_limit: int) -> list[str]:
     """Lets go of what workers of this machine have claimed whose processes have ended: their names."""
     gone = [seen.worker for seen in store.workers() if seen.machine == MACHINE != "" and not lives(seen.pid)]
     if gone:
         store.leave(*gone)
+        store.rescue(AT_ONCE, crash_limit)
     return gone
 
 

@@ -21,6 +21,7 @@ from rhythm.record import Record
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
+from rhythm.worker.heartbeat import seconds
 from rhythm.worker.neighbours import see_off
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.stuck import why_stuck
@@ -70,13 +71,13 @@ class CheckpointingRunner(Runner):
     def __init__(
         self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings | None = None,
         observe: Observer | None = None, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = seconds,
     ) -> None:  # fmt: skip
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
         self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
         services = ServiceSettings(crash_limit=self.settings.crash_limit, dead_after_s=self.settings.dead_after_s)
-        self.services = Services(store, services, now, clock_us, self.program, observe, steady=self.worker.heart.steady)
+        self.services = Services(store, services, now, clock_us, self.program, observe, heart=self.worker.heart)
         self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
@@ -111,7 +112,7 @@ class CheckpointingRunner(Runner):
         """
         self._asked(id)
         with suppress(StoreError):
-            see_off(self.store)
+            see_off(self.store, self.settings.crash_limit)
         while (execution := self._asked(id)).finished_at is None:
             self._round()
         if execution.status == "completed":

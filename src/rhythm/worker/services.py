@@ -19,6 +19,7 @@ from rhythm.errors import InvalidProgram
 from rhythm.record import Record
 from rhythm.store.base import TERMINAL, Loaded, Store
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
+from rhythm.worker.heartbeat import Heartbeat
 
 BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
 SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock is ahead of its
@@ -94,13 +95,17 @@ class Rescuer(Service):
 
     name = "rescue"
 
-    def __init__(self, store: Store, settings: ServiceSettings, steady: Callable[[], bool], observe: Observer | None = None) -> None:
-        self.observe = observe or _say_nothing
+    def __init__(self, store: Store, settings: ServiceSettings, heart: Heartbeat | None, observe: Observer | None = None) -> None:
+        """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed for what nobody could do."""
+        self.observe, self.heart = observe or _say_nothing, heart
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
-        self.every_s, self.dead_after_s, self.steady = settings.rescue_every_s, settings.dead_after_s, steady
+        self.every_s, self.dead_after_s = settings.rescue_every_s, settings.dead_after_s
 
     def run_once(self, now: float) -> Counts:
-        done = self.store.recover(self.batch, self.crash_limit, self.dead_after_s if self.steady() else None)
+        if self.heart is not None and not self.heart.settled():
+            return {"rescued": 0, "ended": 0}
+        steady = self.heart is None or self.heart.steady()
+        done = self.store.recover(self.batch, self.crash_limit, self.dead_after_s if steady else None)
         if done.rescued:
             self._tell(done.rescued)
         return {"rescued": len(done.rescued), "ended": len(done.ended)}
@@ -181,12 +186,12 @@ class Services:
     def __init__(
         self, store: Store, settings: ServiceSettings, now: Callable[[], float], clock_us: Callable[[], int],
         programs: Programs | None = None, observe: Observer | None = None, holder: str | None = None,
-        steady: Callable[[], bool] = lambda: True, late: Callable[[float], None] | None = None,
+        heart: Heartbeat | None = None, late: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
-        """`steady`: whether the silence of a worker may be blamed on that worker; after an outage all were silent.
+        """`heart`: of the worker in the same process, if there is one.
         `late`: is told of each timer that has fired, by how many seconds it was late."""
         self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
-        self.services: list[Service] = [Timers(store, settings, clock_us, late), Rescuer(store, settings, steady, self.observe)]
+        self.services: list[Service] = [Timers(store, settings, clock_us, late), Rescuer(store, settings, heart, self.observe)]
         if programs is not None:
             self.services.append(Sweeper(store, settings, programs, self.observe))
         if settings.retention_s is not None:

@@ -27,6 +27,7 @@ from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
     FAILED,
+    SYSTEM_QUEUE,
     TASK,
     TERMINAL,
     Beat,
@@ -58,6 +59,7 @@ from rhythm.worker.transactional import Transactional
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 AFTER_A_BUG_S = 1.0
+FIRST_MISS_S = 0.2  # before a task without a handler here is looked at again: another worker may be quicker
 REMEMBERED = 1000  # tasks without a handler, before those are forgotten that others have taken
 FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
@@ -74,13 +76,14 @@ class WorkerSettings(Record):
     dead_after_s: float = 30.0  # a worker that was silent for so long is dead to the others, and its work theirs
     margin_s: float = 6.0  # before it may be dead to the others, or a claim expires, nothing more is begun
     look_s: float = 1.0  # how often a busy worker looks whether its tasks were cancelled, or a queue paused
-    share_s: float = 10.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
+    share_s: float = 2.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
     share_turns: int = 1000  # and how many turns
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
     patience_s: float = 60.0  # how long a runner waits for a database that has gone away
-    suspect_retry_s: float = 1.0  # before a task that may kill its worker is looked at again, when another such one runs
+    alone_s: float = 10.0  # how long nothing else begins beside a task that has its last chance before it is taken for what kills workers
+    suspect_retry_s: float = 1.0  # before another such task is looked at again
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
     newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
@@ -140,6 +143,8 @@ class Worker:
         self.polled_at: float | None = None  # when it last asked for work, and was answered
         self.suspects: list[tuple[Claim, LoadedTask, float]] = []  # tasks that were there when workers died, not begun yet
         self.suspect = ""  # a task that may have killed other workers, and runs here
+        self.still_until = 0.0
+        self.crowded = False  # all that it could take was resumes
         self.full = False  # there was more work than it could take
         self.paused: frozenset[str] = frozenset()  # queues
         self.declared: Callable[[str], Declaration | None] = lambda name: None  # a task that other workers have
@@ -152,6 +157,7 @@ class Worker:
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
+        self._told_missing: set[str] = set()
         self._looked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
         self.sizes, self.metrics = Sizes(), Metrics()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
@@ -161,9 +167,9 @@ class Worker:
     def step(self, wait_s: float = 0.0) -> bool:
         """One round: take in what has ended, claim, load, decide, commit, begin. Whether anything happened."""
         ended = self.bodies.ended(wait_s)
-        for body, end in ended:
-            self._took_end(body, end)
         try:
+            for body, end in ended:
+                self._take_end(body, end)
             self._live()
             if self.unsure or self.store.era != self._era:
                 self._reconcile()
@@ -220,15 +226,24 @@ class Worker:
         return max(0.0, min(limits, default=float("inf")) - now)
 
     def stop(self) -> None:
-        """Gives everything back that was not finished, and takes its leave: who has left is not waited for."""
+        """Gives everything back, and takes its leave: who has left is not waited for."""
+        self.give_back()
+        self.store.leave(self.name)
+
+    def give_back(self) -> None:
+        """Commits what has ended, and gives back what has not."""
         for id in list(self.bodies.running):
             self.bodies.stop(id)
         claims = self._claims()
         self.held.clear()
         self.claims.clear()
-        if claims:
-            self.store.release(claims)
-        self.store.leave(self.name)
+        ends, self.ends = self.ends, []
+        try:
+            if ends:
+                self._flush([], ends)
+        finally:
+            if claims:
+                self.store.release(claims)
 
     # living
 
@@ -267,7 +282,7 @@ class Worker:
         for held in self.held.values():
             if answer.fence(held.id) == held.fence and answer.wakes(held.id) > held.wakes:
                 held.stale, held.wakes = True, answer.wakes(held.id)
-            if answer.prolonged and held.id in answer.claims:
+            if answer.prolongs(held.id):
                 held.deadline = answer.sent_at + self.settings.claim_ttl_s - self.settings.margin_s
         self.alive_until = answer.sent_at + self.settings.heart.trusted_s
         self._give_back_unknown({id: fence for id, (fence, _) in answer.mine.items()})
@@ -302,10 +317,11 @@ class Worker:
         room = min(self.settings.batch, self._free())
         if self.draining or not self._may_begin(float("inf")):
             return False
-        deadline, queues = self._deadline(), self.settings.queues if room > 0 else ()
+        deadline, queues = self._deadline(), self._queues() if room > 0 else ()
         limit = room if room > 0 else self.settings.batch
         claims = self.store.claim(self.name, queues, limit, self.settings.claim_ttl_s)
         self.polled_at, self.full = self.now(), len(claims) == limit
+        self.crowded = bool(queues) and self.full and all(claim.queue == SYSTEM_QUEUE for claim in claims)
         tasks = {claim.id: claim for claim in claims if claim.kind == TASK}
         for claim in claims:
             self._lose_older(claim.id)
@@ -323,13 +339,22 @@ class Worker:
                     self._begin_queued(tasks[id], task, deadline)
         return bool(claims)
 
+    def _queues(self) -> tuple[str, ...]:
+        """Where to look, in this order. Workflows that go on come first, but not twice in a row where they leave no room for others."""
+        return (*self.settings.queues, SYSTEM_QUEUE) if self.crowded else self.settings.queues
+
+    @property
+    def _keeps_still(self) -> bool:
+        """Whether a task has its last chance here, and nothing else is to begin for a while: that might be what kills them both."""
+        return self.suspect in self.claims and self.now() < self.still_until
+
     def _one_suspect(self, claims: Mapping[str, Claim], tasks: Mapping[str, LoadedTask]) -> Mapping[str, LoadedTask]:
         """What to begin. A task that was there each time a worker died, and may do so once more before it fails, runs beside no other
         such task: else one that kills workers would take those with it that only were beside it."""
-        limits = {id: max(task.max_attempts, self.settings.crash_limit) for id, task in tasks.items()}
-        suspects = [id for id, limit in limits.items() if claims[id].crashes and claims[id].attempt >= limit]
-        first = None if self.suspect in self.claims else next(iter(suspects), None)
-        self.suspect = first or self.suspect
+        suspects = [id for id in tasks if claims[id].crashes >= max(1, self.settings.crash_limit - 1)]
+        first = None if self._keeps_still else next(iter(suspects), None)
+        if first:
+            self.suspect, self.still_until = first, self.now() + self.settings.alone_s
         later = {id: claims[id].fence for id in suspects if id != first}
         if later:
             self.store.release(later, self.settings.suspect_retry_s)
@@ -350,6 +375,8 @@ class Worker:
     def _free(self) -> int:
         """Slots for what is claimed now. A workflow between two of its own tasks keeps its slot for the next, else that would go to the
         queue; but not for ever: others shall have their turn."""
+        if self._keeps_still:
+            return 0
         recent = self.now() - self.settings.share_s
         between = sum(not held.running and held.since >= recent for held in self.held.values())
         return self.settings.concurrency - self._busy - between
@@ -363,9 +390,8 @@ class Worker:
             return
         self._looked_at = self.now()
         self.paused = self.store.paused_queues()
-        for task in self.store.load_tasks(list(self.claims)) if self.claims else ():
-            if task.cancel_requested:
-                self._cancel_queued(task.id)
+        for id in sorted(self.store.cancelled(list(self.claims))) if self.claims else ():
+            self._cancel_queued(id)
 
     def _lost(self, id: str) -> None:
         self.complain("claim_lost", id, "the claim has passed to another worker")
@@ -578,7 +604,7 @@ class Worker:
         if isinstance(turn, Suspended) and turn.snapshot is held.snapshot:
             return self._unchanged(held, loaded, done, retries)
         left = {n: command for n, command in held.owned.items() if n not in {d.n for d in done} and n not in {r.child_no for r in retries}}
-        mail_read = held.inputs is not None
+        mail_read, reserved = held.inputs is not None, self.reserved
         step = self.planner.plan(loaded, program, held.snapshot, turn, held.fence, held.wakes, done, left, mail_read)
         self.sizes.snapshot(loaded.name, held.id, step.size)
         commit, running = step.commit, tuple(new.child_no for new in step.commit.starts if new.child_no in held.running)
@@ -587,7 +613,7 @@ class Worker:
             commit = commit.replace(starts=(*starts, *retries), promoted=running, claim_ttl_s=self.settings.claim_ttl_s)
         held.turns += 1
         if commit.end == "own" and not held.running and (self.draining or self._had_its_share(held)):
-            commit = commit.replace(end="yield")
+            commit, self.reserved = commit.replace(end="yield"), reserved
         held.planned, held.inputs, held.ended = (step.snapshot, step.owned, step.look_again), None, []
         return commit
 
@@ -663,7 +689,7 @@ class Worker:
             return None
         done, starts = [], []
         for command in held.owned.values():
-            if held.crashes >= max(self._attempts(command), self.settings.crash_limit):
+            if held.crashes >= self.settings.crash_limit:
                 error = dump_trusted(task_error(command.name, f"its worker died {held.crashes} times"))
                 self.complain(
                     "execution_quarantined", child_id(held.id, command.n), f"{command.name}: its worker died {held.crashes} times"
@@ -748,7 +774,7 @@ class Worker:
         """Whether a task may be run without a row of its own. A transactional one needs its row: the claim on it fences the transaction."""
         task, room = self.tasks.get(name), self._busy + self.reserved < self.settings.concurrency
         mine = task is not None and not task.transactional and queue in self.settings.queues and queue not in self.paused
-        return self.settings.owner_run and not self.draining and mine and room
+        return self.settings.owner_run and not self.draining and mine and room and not self._keeps_still
 
     def _reserve(self, count: int) -> bool:
         """Whether there are slots for so many tasks; then they are taken."""
@@ -791,7 +817,11 @@ class Worker:
             return self._end_queued(claim.id, TaskEnd(claim.id, claim.fence, CANCELLED, CANCELLED_ERROR, worker=self.name))
         if task.name not in self.tasks:
             return self._end_queued(claim.id, self._missing(claim, task))
-        return self._begin(claim.id, task.name, load(task.inputs), load(task.options), claim.attempt, deadline, claim)
+        try:
+            inputs, options = load(task.inputs), load(task.options)
+        except Exception as problem:
+            return self._fail_queued(claim, problem)
+        return self._begin(claim.id, task.name, inputs, options, claim.attempt, deadline, claim)
 
     def _missed_s(self, id: str) -> float:
         """How long a task has been missing its handler. One that was not seen for a while has been with others in between."""
@@ -803,10 +833,20 @@ class Worker:
         self.missing[id] = first, now
         return now - first
 
+    def _tell_missing(self, task: LoadedTask) -> None:
+        if task.name not in self._told_missing and len(self._told_missing) < REMEMBERED:
+            self._told_missing.add(task.name)
+            grace = show_duration(self.settings.missing_task_grace_s)
+            what = f"task `{task.name}` of queue `{task.queue}` has no handler here"
+            self.complain("handler_missing", task.id, f"{what}; it is put back for others, and fails after {grace} without one")
+
     def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
-        """No handler of this name here: others may have it, so it is put back; after a while it fails."""
-        if self._missed_s(task.id) < self.settings.missing_task_grace_s:
-            return TaskEnd(claim.id, claim.fence, FAILED, "null", self.settings.missing_task_retry_s, counts=False, worker=self.name)
+        """No handler of this name here: others may have it, so it is put back, first for a moment, then for longer; at last it fails."""
+        settings, missed_s = self.settings, self._missed_s(task.id)
+        if missed_s < settings.missing_task_grace_s:
+            self._tell_missing(task)
+            again_s = min(max(missed_s / 4, FIRST_MISS_S), settings.missing_task_retry_s)
+            return TaskEnd(claim.id, claim.fence, FAILED, "null", again_s, counts=False, worker=self.name)
         del self.missing[task.id]
         why = self.why_missing(task.name)
         error = task_error(task.name, why)
@@ -831,6 +871,22 @@ class Worker:
 
     def _problem_with_store(self, task: Task[..., Any]) -> str:
         return "it is transactional, which needs PostgreSQL" if task.transactional and not self.store.lends_connections else ""
+
+    def _take_end(self, body: Body, ended: Ended) -> None:
+        """One end that cannot be taken in is not to keep the others from it: that task fails."""
+        try:
+            self._took_end(body, ended)
+        except Exception as problem:
+            if body.id not in self.claims:
+                raise
+            self._fail_queued(self.claims[body.id], problem)
+
+    def _fail_queued(self, claim: Claim, problem: Exception) -> None:
+        """A bug, or a row that cannot be read."""
+        self.complain("bug", claim.id, "".join(traceback.format_exception(problem)))
+        what = text_of(f"Rhythm itself failed with this task: {type(problem).__name__}: {problem}")
+        error = dump_trusted({"code": "InternalError", "message": what, "data": None})
+        self._end_queued(claim.id, TaskEnd(claim.id, claim.fence, FAILED, error, worker=self.name))
 
     def _took_end(self, body: Body, ended: Ended) -> None:
         """The end of an attempt goes to the workflow that owns it, or, if it was queued, back to its own row."""
@@ -914,14 +970,16 @@ class Worker:
 
     def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
         self.metrics.attempt(name, ended.error is not None, again_s is not None, took_s)
-        if self.observe:
+        if self.observe or ended.error is not None:
             what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
-            self._say(what, id, detail)
+            (self.observe or self.complain)(what, id, detail)
 
     def _tell_end(self, turn: TurnCommit) -> None:
-        if self.observe and turn.end == "finish":
-            what = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(turn.status, "failed")
-            self._say(what, turn.id, load(turn.value)["message"] if what == "failed" else "")
+        if turn.end == "finish" and turn.status == FAILED:
+            tell = self.observe or self.complain
+            tell("failed", turn.id, load(turn.value)["message"])
+        elif turn.end == "finish":
+            self._say("completed" if turn.status == COMPLETED else "cancelled", turn.id, "")
 
 
 def _end(ended: Ended) -> tuple[int, str]:

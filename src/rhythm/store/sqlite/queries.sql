@@ -72,10 +72,11 @@ RETURNING id, kind, queue, fence, wakes, attempt, crashes
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
 
 -- name: release
--- What has begun goes to the resumes: a pause of the queue it began in does not stop it.
+-- What has begun goes to the resumes, behind those that are there: a pause of the queue it began in does not stop it.
 UPDATE ready SET state = CASE WHEN :delay_us > 0 THEN 2 ELSE 0 END, due_at = CASE WHEN :delay_us > 0 THEN now_us() + :delay_us END,
   claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - (kind = 1),
-  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN 'system' ELSE queue END
+  queue = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN 'system' ELSE queue END,
+  order_key = CASE WHEN EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = :id AND c.seq > 0) THEN now_us() ELSE order_key END
 WHERE id = :id AND fence = :fence
 
 -- name: held_by
@@ -117,7 +118,7 @@ DELETE FROM worker_heartbeats WHERE worker_id IN (
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, e.status, e.max_attempts FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, r.crashes, e.status FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us)) LIMIT :limit
 
@@ -160,6 +161,9 @@ FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflo
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
   e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
+
+-- name: cancelled
+SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.cancel_requested_at IS NOT NULL
 
 -- name: unfinished_child
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
