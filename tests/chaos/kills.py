@@ -57,7 +57,10 @@ class Killer:
 def scenario(seed: int, scale: float) -> list[Figure]:
     kills, programs = max(2, round(100 * scale)), max(30, round(3000 * scale))
     full = scale > SHORT
-    with own_server() as server, world(server.url, seed, programs, {**LASTING, "RHYTHM_DEAD_AFTER": str(DEAD_AFTER_S if full else 2.0)}) as w:
+    with (
+        own_server() as server,
+        world(server.url, seed, programs, {**LASTING, "RHYTHM_DEAD_AFTER": str(DEAD_AFTER_S if full else 2.0)}) as w,
+    ):
         killer = Killer(w, WORKERS if full else 2)
 
         def kill() -> float:
