@@ -1,4 +1,8 @@
-"""Workers whose clocks are hours ahead or behind: only the database's counts."""
+"""Workers whose clocks are hours ahead or behind: only the database's counts.
+
+libfaketime makes threads slow to take turns: the interpreter's own lock is waited for with a time limit, which goes through it. A thread
+waits up to 0.3 s for another one that computes, where 0.02 s would do; what a wait for time itself lasts does not change.
+"""
 
 from __future__ import annotations
 
