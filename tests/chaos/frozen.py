@@ -49,9 +49,12 @@ class Freezer:
         return len(self.over) + len(self.frozen) >= self.count and self.fenced > 0
 
     def strike(self) -> float:
-        for process in [process for process, (_, until) in self.frozen.items() if until <= time.monotonic()]:
+        thawed = [process for process, (_, until) in self.frozen.items() if until <= time.monotonic()]
+        for process in thawed:
             self.over.append(Freeze(process.pid, self.frozen.pop(process)[0], time.monotonic()))
             process.send(signal.SIGCONT)
+        if thawed:
+            return 0.5  # in which they find out what they have lost
         if len(self.frozen) < len(self.w.workers.alive) / 2 and not self.enough:
             victim = self.w.chance.choice([process for process in self.w.workers.alive if process not in self.frozen])
             victim.send(signal.SIGSTOP)

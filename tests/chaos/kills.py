@@ -49,8 +49,8 @@ class Killer:
         return [
             at_least("kills", self.count, kills),
             at_least("… seen by the one that was started in its place", self.w.workers.said(SEEN), 1 if must else 0),
-            *takeover(self.w, self.beside, "on its machine", must),
-            *takeover(self.w, self.silent, "for its silence", must),
+            *takeover(self.w, self.beside, "on its machine", DEAD_AFTER_S if must else None),
+            *takeover(self.w, self.silent, "for its silence", DEAD_AFTER_S + 2.0 if must else None),
         ]
 
 
@@ -77,10 +77,10 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         ]
 
 
-def takeover(w: World, gone: Mapping[int, float], how: str, must: bool) -> list[Figure]:
-    """Until somebody else begins what the dead one was running."""
+def takeover(w: World, gone: Mapping[int, float], how: str, most_p50: float | None) -> list[Figure]:
+    """Until somebody else begins what the dead one was running. `most_p50`: none in the short forms, where chance decides."""
     found = ledger.takeovers_s(ledger.read(w.folder), gone)
     return [
-        at_least(f"tasks cut short, taken over {how}", len(found), 1 if must else 0),
-        *spread(f"takeover {how}", found, most_p99=TAKEOVER_S),
+        at_least(f"tasks cut short, taken over {how}", len(found), 0 if most_p50 is None else 1),
+        *spread(f"takeover {how}", found, most_p50, TAKEOVER_S),
     ]

@@ -57,7 +57,7 @@ class World:
         again = ledger.again(lines, self.load.finished_at())
         apart = [line for line in again if excused and excused(line)]
         return [
-            Figure("programs completed", len(self.load.started), "" if settled else "NOT ALL", settled),
+            Figure("programs completed", len(self.load.started), "all must end", settled),
             shown("programs a second", len(self.load.started) / took_s),
             none("wrong results", self.load.wrong()),
             none("acknowledged starts and signals lost", self.load.lost()),
