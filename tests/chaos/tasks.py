@@ -23,7 +23,7 @@ from typing import Any
 import rhythm
 from rhythm.worker import neighbours, worker
 
-logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.WARNING)
+logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.INFO)
 if "FAKETIME" in os.environ:  # it refuses the way in which Python sleeps
     time.sleep = lambda seconds: threading.Event().wait(seconds) and None
 LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the longest of the ordinary tasks
@@ -66,8 +66,10 @@ def _note(what: str) -> None:
 @contextmanager
 def _noted() -> Iterator[None]:
     _note("began")
-    yield
-    _note("ended")
+    try:
+        yield
+    finally:
+        _note("ended")
 
 
 @rhythm.task
