@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 
+from rhythm.cli.worker import GIVE_BACK_S
 from tests.chaos import ledger
 from tests.chaos.processes import PATIENT, Process
 from tests.chaos.report import Figure, at_least, none, shown, spread
@@ -17,7 +18,6 @@ WORKERS, IN_FLIGHT = 6, 40
 GRACES_S = (0.0, 1.0, 5.0)
 POLL_S = 1.0  # as in production
 STARTING_S = 1.5  # within which some are told to stop
-LAST_S = 0.8  # of the second after the grace, in which a worker gives back what it has
 LONG = """
 workflow long() {
   for (i in range(2)) {
@@ -42,7 +42,7 @@ class Farewell:
     @property
     def out_of_time(self) -> bool:
         """It went although it may not have given back everything: on a machine this busy it could not."""
-        return self.took_s >= self.allowed_s - 1.0 + LAST_S
+        return self.took_s >= self.allowed_s - 1.0 + GIVE_BACK_S
 
     def _wait(self) -> None:
         began = time.monotonic()
