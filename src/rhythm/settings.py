@@ -44,6 +44,9 @@ class Settings(Record):
 
     def having(self, given: Mapping[str, Any]) -> Settings:
         """The same, with these settings as arguments."""
+        for name in given:
+            if name not in SETTINGS:
+                raise InvalidSetting(_unknown(name, "argument"))
         found = {name: _read(name, value, "argument") for name, value in given.items() if value is not None}
         values = {SETTINGS[name].field: value for name, value in found.items()}
         return self.replace(**values, sources={**self.sources, **dict.fromkeys(found, "argument")})

@@ -612,7 +612,7 @@ class Simulation:
 
         functions: list[tuple[str, Callable[..., Any], int]] = [
             ("value", lambda value=None: value, 0), ("add", lambda a, b: a + b, 0), ("double", lambda x: x * 2, 0),
-            ("fail", fail, 0), ("flaky", flaky, 1000), ("poison", lambda n: n, 0),
+            ("fail", fail, 0), ("flaky", flaky, 1000), ("poison", lambda n: n, 5),
         ]  # fmt: skip
         return [Task(function, name, "default", retries, None, 1.0) for name, function, retries in functions]
 

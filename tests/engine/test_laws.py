@@ -104,7 +104,8 @@ def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(make_wo
 
 
 @BOTH
-def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_world: MakeWorld, owner_run: bool) -> None:
+@pytest.mark.parametrize("retries", [0, 10])
+def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_world: MakeWorld, owner_run: bool, retries: int) -> None:
     def poison() -> None:
         world.ran["poison()"] += 1
         raise Crashed
@@ -114,7 +115,7 @@ def test_task_that_kills_its_worker_is_quarantined_and_the_others_go_on(make_wor
     workflow other { return await task("value", { x: 2 }) }
     """
     world = make_world(flow, owner_run=owner_run)
-    world.tasks["poison"] = Task(poison, "poison", "default", 0, None, None)
+    world.tasks["poison"] = Task(poison, "poison", "default", retries, None, None)
     world.start()
     world.start("other", id="other")
     assert "its worker died 5 times" in result_of(world.run())
@@ -670,6 +671,17 @@ def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: 
     while world.inner.get(["run.2"])["run.2"].finished_at is None:
         world.round()
     assert world.clock.seconds - began < 10
+
+
+def test_worker_that_looks_for_cancels_does_not_read_the_inputs_of_what_runs(make_world: MakeWorld) -> None:
+    world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
+    world.start()
+    rounds(world, 2)
+    asked: set[str] = set()
+    world.store.after = lambda name, answer: asked.add(name)
+    rounds(world, 5)
+    assert "cancelled" in asked
+    assert "load_tasks" not in asked
 
 
 def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWorld) -> None:

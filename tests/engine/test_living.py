@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import TASK, Beat, Declaration, NewExecution
+from rhythm.store.base import TASK, Beat, Declaration, Mine, NewExecution
 from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.services import Rescuer, Services, ServiceSettings
 from tests.engine.driver import World
@@ -29,13 +29,24 @@ OTHER = Beat("other", "host", 1, ("default",), 10, 0, draining=False, version=""
 class CutOff:
     """The way of the heartbeats to the database, cut."""
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         raise StoreError("cut off")
 
 
 def cut_off(world: World) -> None:
     store: Any = CutOff()
     world.worker.heart.store = store
+
+
+class Locked:
+    """The way of the heartbeats to a database in which somebody has locked everything that is to be prolonged."""
+
+    def __init__(self, world: World) -> None:
+        self.inner = world.inner
+
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
+        mine = self.inner.beat(beat, {}, ttl_s)
+        return Mine(((id, *has) for id, has in mine.items()), claims)
 
 
 def until_a_body_runs(world: World) -> None:
@@ -86,6 +97,20 @@ def test_worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_o
     world.clock.seconds = began + world.settings.dead_after_s - 0.5
     world.worker.step()
     assert (world.handlers.agenda, world.worker.held, world.worker.claims) == ([], {}, {})
+
+
+def test_claim_that_a_beat_could_not_prolong_keeps_its_deadline(make_world: MakeWorld) -> None:
+    world = make_world('return await task("value", { x: 1, took: 100 })', owner_run_limit_s=1e6)
+    world.start()
+    until_a_body_runs(world)
+    [held] = world.worker.held.values()
+    store: Any = Locked(world)
+    world.worker.heart.store, before = store, held.deadline
+    rounds(world, 20)
+    assert (world.worker.held, held.deadline) == ({"run": held}, before)
+    world.worker.heart.store = world.inner
+    rounds(world, 6)
+    assert held.deadline > before
 
 
 def test_worker_without_heartbeats_claims_nothing(make_world: MakeWorld) -> None:
@@ -211,9 +236,11 @@ def test_turn_is_committed_before_a_task_begins_that_was_there_when_workers_died
     assert turns == [1]
 
 
-def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld) -> None:
+@pytest.mark.parametrize("max_attempts", [1, 11])
+def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld, max_attempts: int) -> None:
     world = make_world("return 1", crash_limit=3)
-    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", f'{{"x": {n}, "took": 2}}') for n in range(3)])
+    inputs = [f'{{"x": {n}, "took": 2}}' for n in range(3)]
+    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", inputs[n], max_attempts=max_attempts) for n in range(3)])
     for n in range(2):
         claims = world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
         assert len(claims) == 3

@@ -112,13 +112,20 @@ FENCES = (
         lite("extend", " AND fence = ?", " AND ? > 0"), pg("keep", " AND r.fence = x.fence", ""),
     ),
     Guard(
-        "beat: a claim that was lost while it waited is not told",
-        server("a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other"),
-        postgres=pg("keep", "AS x(id, fence))) IS NOT TRUE", "AS x(id, fence) WHERE false)) IS NOT TRUE"),
+        "beat: waits for no lock", server("a_beat_waits_for_no_lock_and_prolongs_the_other_claims"),
+        postgres=pg("keep", " SKIP LOCKED", ""),
     ),
     Guard(
-        "beat: locks in one order", server("a_beat_that_waits_for_one_row_has_locked_no_later_one"),
-        postgres=pg("keep", "  ORDER BY r.id FOR UPDATE OF r", "  ORDER BY r.id DESC FOR UPDATE OF r"),
+        "beat: tells what it did not prolong", server("a_beat_waits_for_no_lock_and_prolongs_the_other_claims"),
+        postgres=pg_code("beat", "id not in kept and ", "False and "),
+    ),
+    Guard(
+        "beat: what was not prolonged is prolonged by the next", (HEART + "what_somebody_had_locked_is_prolonged_by_the_next_beat",),
+        engine=heart("run_once", "prolong and not mine.locked", "prolong"),
+    ),
+    Guard(
+        "beat: what was not prolonged keeps its deadline", living("claim_that_a_beat_could_not_prolong_keeps_its_deadline"),
+        engine=heart("prolongs", " and id not in self.mine.locked", ""),
     ),
     Guard(
         "release: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
@@ -218,7 +225,7 @@ WAKES = (
         pg_code("finish", "self.wake((parent for _, parent in ended), now)", "pass", "rows"),
     ),
     Guard(
-        "a task out of attempts wakes its parent", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
+        "a task out of attempts wakes its parent", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
         lite_code("_rescue_task", "self._finish(", UNTOLD),
         pg_code("_rescue_tasks", "self.rows.finish(ends, now)", "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
     ),
@@ -413,7 +420,7 @@ RESCUE = (
         pg("expired", "OR r.claimed_by =", "OR false AND r.claimed_by ="),
     ),
     Guard(
-        "attempts are counted in the claim", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
+        "attempts are counted in the claim", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
         lite("claim_row", "attempt = attempt + 1", "attempt = attempt"), pg("claim", "attempt = attempt + 1", "attempt = attempt"),
     ),
     Guard(
@@ -427,9 +434,18 @@ RESCUE = (
                 "attempts = {end.id: self.locked[end.id].attempt for", "flush"),
     ),
     Guard(
-        "a task out of attempts is not tried again", rule("a_task_that_kills_its_workers_runs_out_of_attempts"),
-        lite_code("_rescue_task", "if attempt >= limit:", "if False:"),
-        pg_code("_rescue_tasks", "row.attempt >= max(max_attempts[row.id], crash_limit)", "False"),
+        "a task that kills its workers is not tried again", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
+        lite_code("_rescue_task", "if crashes >= crash_limit:", "if False:"),
+        pg_code("_rescue_tasks", "row.crashes + 1 >= crash_limit", "False"),
+    ),
+    Guard(
+        "what failed by itself is not taken for a crash", rule("a_task_that_failed_by_itself_is_not_told_to_have_killed_its_workers"),
+        lite_code("_rescue_task", "if crashes >= crash_limit:", "if attempt >= crash_limit:"),
+        pg_code("_rescue_tasks", "row.crashes + 1 >= crash_limit", "row.attempt >= crash_limit"),
+    ),
+    Guard(
+        "the crashes of a task are counted", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
+        lite("rescue_task", "crashes = crashes + 1", "crashes = crashes"), pg("rescue_tasks", "crashes = crashes + 1", "crashes = crashes"),
     ),
     Guard(
         "crashes are counted", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
@@ -617,6 +633,12 @@ WORKER = (
         engine=worker("_one_suspect", "if id not in later}", "}"),
     ),
     Guard(
+        "the last chance is told from crashes, not from attempts",
+        living("those_that_were_there_when_workers_died_have_their_last_chance_one_by_one"),
+        engine=worker("_one_suspect", "claims[id].crashes >= max(1, self.settings.crash_limit - 1)",
+                      "claims[id].attempt >= max(tasks[id].max_attempts, self.settings.crash_limit)"),
+    ),
+    Guard(
         "the deadline counts from before the claim was sent", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
         engine=worker("_claim", "            self._lose_older(claim.id)\n",
                       "            self._lose_older(claim.id)\n            deadline = self._deadline()\n")
@@ -671,7 +693,7 @@ WORKER = (
     ),
     Guard(
         "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
-        engine=worker("_look", "if task.cancel_requested:", "if False:"),
+        engine=worker("_look", "self._cancel_queued(id)", "pass"),
     ),
     Guard(
         "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),
@@ -740,7 +762,7 @@ SIMULATED = (
     ),
     Guard(
         "simulation: a poisonous task is tried for ever", (SIMULATION,),
-        engine=lite_code("_rescue_task", "if attempt >= limit:", "if False:"),
+        engine=lite_code("_rescue_task", "if crashes >= crash_limit:", "if False:"),
     ),
 )  # fmt: skip
 

@@ -603,15 +603,40 @@ def test_crashes_of_different_turns_are_not_added_up(store: Store, clock: Clock)
     assert claims(store)["w"].crashes == 1
 
 
-def test_a_task_that_kills_its_workers_runs_out_of_attempts(store: Store, clock: Clock) -> None:
-    running_task(store)
-    for attempt in (2, 3):
+@pytest.mark.parametrize("max_attempts", [1, 3, 11])
+def test_a_task_may_kill_as_many_workers_as_the_limit_says(store: Store, clock: Clock, max_attempts: int) -> None:
+    running_task(store, max_attempts=max_attempts)
+    for times in (1, 2):
         clock.forward(TTL + 1)
         assert store.rescue(10, 3) == ["w.1"]
-        assert claims(store)["w.1"].attempt == attempt
+        claim = claims(store)["w.1"]
+        assert (claim.attempt, claim.crashes) == (times + 1, times)
     clock.forward(TTL + 1)
     assert store.rescue(10, 3) == ["w.1"]
     assert (status(store, "w.1"), ready_rows(store)) == ("failed", [("w", 0, 0)])
+    assert crashes_told(store, "w.1") == (3, "its worker died 3 times; it is not tried again")
+
+
+def test_a_task_that_failed_by_itself_is_not_told_to_have_killed_its_workers(store: Store, clock: Clock) -> None:
+    claim = running_task(store, max_attempts=3)
+    for _ in range(2):
+        assert end(store, claim, FAILED, '"no"', retry_s=1.0)
+        clock.forward(2)
+        store.fire_timers(10)
+        claim = claims(store)["w.1"]
+    assert (claim.attempt, claim.crashes) == (3, 0)
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 3) == ["w.1"]
+    claim = claims(store)["w.1"]
+    assert (claim.attempt, claim.crashes) == (4, 1)
+    clock.forward(TTL + 1)
+    assert store.rescue(10, 2) == ["w.1"]
+    assert crashes_told(store, "w.1") == (2, "its worker died 2 times; it is not tried again")
+
+
+def crashes_told(store: Store, id: str) -> tuple[int, str]:
+    error = json.loads(store.get([id])[id].error or "{}")
+    return error["data"]["crashes"], error["message"]
 
 
 # timers
@@ -782,6 +807,7 @@ def test_a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again(st
     tasks = claims(store)
     assert store.cancel(["w.1", "w.2"]) == {"w.1": True, "w.2": True}
     assert [task.cancel_requested for task in store.load_tasks(["w.1", "w.2"])] == [True, True]
+    assert store.cancelled(["w", "w.1", "w.2", "nobody"]) == {"w.1", "w.2"}
     assert end(store, tasks["w.1"])
     assert end(store, tasks["w.2"], FAILED, retry_s=1.0)
     assert (status(store, "w.1"), status(store, "w.2")) == ("completed", "cancelled")

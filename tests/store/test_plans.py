@@ -72,9 +72,10 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         "ready_claimed",
     ),
     ("leave", dict(workers=IDS), "ready_claimed ready_pkey worker_heartbeats_pkey"),
-    ("keep", dict(worker="a", id=IDS, fence=ONES, ttl_us=1), "ready_pkey ready_claimed"),
+    ("keep", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
     ("load", dict(ids=IDS), "executions_pkey workflow_execution_context_pkey"),
     ("load_tasks", dict(ids=IDS), "executions_pkey"),
+    ("cancelled", dict(ids=IDS), "executions_pkey"),
     ("undecided", dict(id=IDS, first=ONES, last=ONES, fails=[True, True, True]), "executions_unfinished executions_failed"),
     ("ended", dict(ids=IDS, id=IDS, n=ONES), "executions_pkey timer_tasks_pkey"),
     ("mail", dict(ids=IDS), "signals_waiting"),
@@ -215,11 +216,6 @@ def test_tasks_of_a_step_find_their_turn_by_hash(plans: Plans) -> None:
     """As a join it takes a look at every turn for every task: 280 ms for 1,000 of them."""
     (values,) = (values for name, values, _ in POSTGRES if name == "step")
     assert "hashed SubPlan" in plans.of(SQL["step"], values)
-
-
-def test_claims_that_a_worker_keeps_are_told_apart_by_hash(plans: Plans) -> None:
-    """As a condition of its own it takes a look at every claim for every claim: 80 ms for 1,000 of them."""
-    assert "hashed SubPlan" in plans.of(SQL["keep"], dict(worker="a", id=IDS, fence=ONES, ttl_us=1))
 
 
 READS: list[tuple[Callable[[Store], Any], str]] = [

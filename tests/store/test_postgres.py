@@ -216,38 +216,36 @@ def test_two_rescuers_of_one_worker_take_its_claims_once(
     assert sorted(taken, key=str) == [["v", "w", "x"], []]
 
 
-def test_a_beat_that_waits_for_a_rescue_finds_that_claim_lost_and_no_other(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+def test_a_beat_waits_for_no_lock_and_prolongs_the_other_claims(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection
 ) -> None:
-    held = dead(schemas, store, "v", "w", "x", "y")
-    session.execute("UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = 'w'")
-    known = {id: fence for id, fence in held.items() if id != "y"}
-    with blocked(schemas, pool, lambda: store.beat(BEAT, known, TTL)) as answer:
-        session.commit()
-        assert answer.result() == {id: (held[id], 0) for id in "vxy"}
-    assert [state for _, state, _ in ready_rows(store)] == [1, 0, 1, 1]
-
-
-def test_a_beat_is_seen_while_it_waits_for_a_claim(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
-) -> None:
-    held = dead(schemas, store, "w")
+    held = dead(schemas, store, "v", "w", "x")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    with blocked(schemas, pool, lambda: store.beat(BEAT, held, TTL)):
-        (seen,) = schemas.store().workers()
-        session.commit()
+    mine = store.beat(BEAT, held, 10 * TTL)
+    assert (mine, mine.locked) == ({id: (fence, 0) for id, fence in held.items()}, {"w"})
+    assert prolonged(schemas) == ["v", "x"]
+    (seen,) = store.workers()
     assert seen.now - seen.beat_at < 1e9
+    session.rollback()
+    assert store.beat(BEAT, held, 10 * TTL).locked == frozenset()
+    assert prolonged(schemas) == ["v", "w", "x"]
 
 
-def test_a_beat_that_waits_for_one_row_has_locked_no_later_one(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
-) -> None:
-    held = dead(schemas, store, "v", "w")
-    session.execute("SELECT 1 FROM ready WHERE id = 'v' FOR UPDATE")
-    with blocked(schemas, pool, lambda: store.beat(BEAT, dict(reversed(held.items())), TTL)) as answer:
-        session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE NOWAIT")
-        session.commit()
-        assert answer.result() == {id: (fence, 0) for id, fence in held.items()}
+def prolonged(schemas: Schemas) -> list[str]:
+    """Whose claims last longer than they did when they were claimed."""
+    text = f"SELECT id FROM {schemas.name}.ready WHERE claim_expires_at > {schemas.name}.now_us() + 2 * {TTL} * 1000000 ORDER BY id"
+    return [row[0] for row in schemas.admin.execute(text.encode()).fetchall()]
+
+
+def test_a_beat_tells_what_is_being_rescued_until_it_is(schemas: Schemas, store: PostgresStore, session: psycopg.Connection) -> None:
+    held = dead(schemas, store, "v", "w", "x", "y")
+    known = {id: fence for id, fence in held.items() if id != "y"}
+    session.execute("UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = NULL WHERE id = 'w'")
+    assert store.beat(BEAT, known, TTL) == {id: (held[id], 0) for id in "vwxy"}
+    session.commit()
+    mine = store.beat(BEAT, known, TTL)
+    assert (mine, mine.locked) == ({id: (held[id], 0) for id in "vxy"}, frozenset())
+    assert [state for _, state, _ in ready_rows(store)] == [1, 0, 1, 1]
 
 
 def test_a_claim_does_not_wait_for_a_pause_and_heeds_it_once_it_is_committed(store: PostgresStore, session: psycopg.Connection) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import Beat
+from rhythm.store.base import Beat, Mine
 from rhythm.worker.heartbeat import Heartbeat, HeartSettings
 
 SETTINGS = HeartSettings(every_s=5.0, dead_after_s=30.0, claim_ttl_s=60.0, margin_s=6.0)
@@ -21,17 +21,18 @@ class Database:
     def __init__(self) -> None:
         self.now, self.takes_s, self.down = 0.0, 0.0, False
         self.claims: dict[str, int] = {}
+        self.locked: set[str] = set()
         self.prolonged: list[Mapping[str, int]] = []
 
     def clock(self) -> float:
         return self.now
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         self.now += self.takes_s
         if self.down:
             raise StoreError("down")
         self.prolonged.append(claims)
-        return {id: (fence, 0) for id, fence in self.claims.items()}
+        return Mine(((id, fence, 0) for id, fence in self.claims.items()), self.locked)
 
 
 @pytest.fixture
@@ -89,6 +90,17 @@ def test_prolonging_is_tried_again_when_it_got_no_answer(heart: Heartbeat, datab
     database.now, database.down = 21.0, False
     heart.run_once()
     assert database.prolonged == [{"a": 1}]
+
+
+def test_what_somebody_had_locked_is_prolonged_by_the_next_beat(heart: Heartbeat, database: Database) -> None:
+    database.claims, database.locked = {"a": 1, "b": 2}, {"b"}
+    for at in (20.0, 25.0, 30.0):
+        database.now = at
+        heart.run_once()
+        database.locked = set()
+    assert database.prolonged == [{"a": 1, "b": 2}, {"a": 1, "b": 2}, {}]
+    first, second, _ = [answer for answer in heart.answers() if answer]
+    assert (first.prolongs("a"), first.prolongs("b"), second.prolongs("b")) == (True, False, True)
 
 
 def test_silence_of_others_is_blamed_on_them_only_after_the_database_was_there_for_long(heart: Heartbeat, database: Database) -> None:

@@ -13,7 +13,7 @@ the parent.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -143,6 +143,15 @@ class Beat(Record):
     draining: bool
     version: str
     machine: str = ""  # within which the process id means something; empty: not known
+
+
+class Mine(dict[str, tuple[int, int]]):
+    """What a worker has claimed: id -> (fence, wakes)."""
+
+    def __init__(self, claims: Iterable[tuple[str, int, int]], locked: Iterable[str] = ()) -> None:
+        """`locked`: by others. It was to be prolonged, and was not."""
+        super().__init__({id: (fence, wakes) for id, fence, wakes in claims})
+        self.locked = frozenset(locked)
 
 
 class SeenWorker(Record):
@@ -685,11 +694,11 @@ class Store(ABC):
     # workers and queues
 
     @abstractmethod
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has). The first is seen by others
-        even while the second waits for a lock.
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
+        """Says that a worker lives, and prolongs claims of it (id -> fence; only those it still has). It waits for nobody: what
+        somebody has locked at the moment is not prolonged.
 
-        Everything that it has now, also what it does not know of: id -> (fence, wakes).
+        Everything that it has now, also what it does not know of.
         """
 
     @abstractmethod
@@ -734,6 +743,10 @@ class Store(ABC):
 
     @abstractmethod
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]: ...
+
+    @abstractmethod
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        """Which of these were asked to end: nothing else of them is read, however large their inputs."""
 
     @abstractmethod
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from rhythm.record import Record
-from rhythm.store.base import Beat, Store
+from rhythm.store.base import Beat, Mine, Store
 
 GAP = 3  # beats that must be missing before they count as an interruption
 
@@ -47,10 +47,13 @@ class Answer(Record):
     sent_at: float
     claims: Mapping[str, int]  # what the worker held when the beat was sent
     prolonged: bool
-    mine: Mapping[str, tuple[int, int]]
+    mine: Mine
 
     def fence(self, id: str) -> int | None:
         return self.mine[id][0] if id in self.mine else None
+
+    def prolongs(self, id: str) -> bool:
+        return self.prolonged and id in self.claims and id not in self.mine.locked
 
     def wakes(self, id: str) -> int:
         return self.mine[id][1]
@@ -90,7 +93,7 @@ class Heartbeat:
         prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
         mine = self.store.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
         with self._lock:
-            if prolong:
+            if prolong and not mine.locked:
                 self._prolonged_at = sent_at
             if self._steady_since is None or sent_at - self._sent_at > GAP * self.settings.between_s:
                 self._steady_since = sent_at

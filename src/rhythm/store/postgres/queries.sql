@@ -77,7 +77,7 @@ RETURNING id, fence
 
 -- name: lock
 -- The one pass over all ready rows that a transaction will touch; parents come before their children.
-SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at FROM ready WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
+SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
 
 -- name: related
 -- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
@@ -157,17 +157,11 @@ WITH beaten AS (
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
--- All parts see the tables as they were when it began, but for the rows that it locks. So what is to be prolonged is told from the
--- prolonging alone: a claim that was lost while it waited for the lock would still be there among the others. (An IN that is not the
--- condition itself is looked up by hash.)
+-- What somebody has locked is left to the next beat: a process that is frozen in a transaction is not to hold up the beats of others.
 WITH locked AS (
   SELECT r.id FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence) JOIN ready r ON r.id = x.id AND r.fence = x.fence
-  ORDER BY r.id FOR UPDATE OF r),
-extended AS (
-  UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id, r.fence, r.wakes)
-SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
-  AND ((id, fence) IN (SELECT x.id, x.fence FROM unnest(%(id)s::text[], %(fence)s::bigint[]) AS x(id, fence))) IS NOT TRUE
-UNION ALL SELECT id, fence, wakes FROM extended
+  FOR UPDATE OF r SKIP LOCKED)
+UPDATE ready r SET claim_expires_at = now_us() + %(ttl_us)s FROM locked WHERE r.id = locked.id RETURNING r.id
 
 -- name: leave
 WITH locked AS (SELECT id FROM ready WHERE claimed_by = ANY(%(workers)s::text[]) AND state = 1 ORDER BY id FOR UPDATE),
@@ -196,7 +190,7 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
 
 -- name: expired
 -- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead_us` no worker is dead.
-SELECT r.id, r.fence, e.parent_id, e.max_attempts, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.fence, e.parent_id, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(dead_us)s::bigint)))
 ORDER BY r.claimed_by LIMIT %(limit)s
@@ -256,6 +250,9 @@ FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHE
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
   e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: cancelled
+SELECT id FROM executions WHERE id = ANY(%(ids)s::text[]) AND cancel_requested_at IS NOT NULL
 
 -- name: undecided
 -- Workflows for which nothing follows yet: each look-up stops at the first child it finds.

@@ -31,6 +31,7 @@ class Ready(Record):
     attempt: int
     claimed_by: str | None
     claim_expires_at: int | None
+    crashes: int
 
 
 class End(Record):

@@ -42,6 +42,7 @@ from rhythm.store.base import (
     Loaded,
     LoadedTask,
     Mail,
+    Mine,
     Needed,
     NewEvent,
     NewExecution,
@@ -85,7 +86,6 @@ class Expired(Record):
     id: str
     fence: int
     parent_id: str | None
-    max_attempts: int
     ended: bool
     now: int
 
@@ -281,7 +281,7 @@ class PostgresStore(base.Store):
         lost = [row for row in held if _expired(row, now) or row.claimed_by in dead]
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
         live = [row for row in lost if not found[row.id].ended]
-        self._rescue_tasks([row for row in live if row.kind == TASK], {row.id: row.max_attempts for row in expired}, crash_limit, now)
+        self._rescue_tasks([row for row in live if row.kind == TASK], crash_limit, now)
         self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
 
@@ -292,13 +292,13 @@ class PostgresStore(base.Store):
             return set()
         return {row[0] for row in self.db.all("dead_workers", ids=holders, before=now - int(dead_after_s * US))}
 
-    def _rescue_tasks(self, lost: Sequence[Ready], max_attempts: Mapping[str, int], crash_limit: int, now: int) -> None:
-        """They are free again; a task that has used up its attempts by killing its workers fails."""
-        given_up = {row.id: row for row in lost if row.attempt >= max(max_attempts[row.id], crash_limit)}
+    def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
+        """They are free again; a task that was there when so many workers died fails, however many attempts it has left."""
+        given_up = {row.id: row for row in lost if row.crashes + 1 >= crash_limit}
         self.db.free(row[0] for row in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
-            End(row.id, FAILED, crashed("its worker died", row.attempt), row.fence, row.claimed_by, row.attempt)
+            End(row.id, FAILED, crashed("its worker died", row.crashes + 1), row.fence, row.claimed_by, row.attempt)
             for row in given_up.values()
         ]
         self.rows.finish(ends, now)
@@ -331,12 +331,12 @@ class PostgresStore(base.Store):
     # workers and queues
 
     @alone
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
-        """The beat is committed before claims are prolonged: who waits for a row that somebody has locked is not dead."""
-        rows = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
-        if claims:
-            rows = self.db.batch("keep", _claims(claims), worker=beat.worker, ttl_us=int(ttl_s * US))
-        return {id: (fence, wakes) for id, fence, wakes in rows}
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
+        """The beat is the last that is done, so it was sent if this succeeds; and it is read after the claims were prolonged: what is
+        still there under its fence, and was not prolonged, was locked."""
+        kept = {row[0] for row in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
+        mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
+        return Mine(mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence))
 
     @alone
     def leave(self, *workers: str) -> None:
@@ -384,6 +384,9 @@ class PostgresStore(base.Store):
     @alone
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
         return [LoadedTask(*row) for row in self.db.all("load_tasks", ids=list(ids))]
+
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        return {row[0] for row in self._all("cancelled", ids=list(ids))}
 
     @alone
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:

@@ -118,7 +118,7 @@ DELETE FROM worker_heartbeats WHERE worker_id IN (
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, e.status, e.max_attempts FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, r.crashes, e.status FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us)) LIMIT :limit
 
@@ -161,6 +161,9 @@ FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflo
 SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
   e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
+
+-- name: cancelled
+SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.cancel_requested_at IS NOT NULL
 
 -- name: unfinished_child
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1

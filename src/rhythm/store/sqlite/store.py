@@ -47,6 +47,7 @@ from rhythm.store.base import (
     Loaded,
     LoadedTask,
     Mail,
+    Mine,
     Needed,
     NewEvent,
     NewExecution,
@@ -338,19 +339,20 @@ class SqliteStore(base.Store):
             return []
         with self._transaction():
             now, expired = self.clock(), self._all("expired", asked)
-            for id, kind, fence, attempt, worker, status, max_attempts in expired:
+            for id, kind, fence, attempt, worker, crashes, status in expired:
                 if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
                     self._all("delete_held", id, fence)
                 elif kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, max(max_attempts, crash_limit), now)
+                    self._rescue_task(id, fence, attempt, worker, crashes + 1, crash_limit, now)
                 else:
                     self._rescue_workflow(id, fence, worker, crash_limit, now)
             return [row[0] for row in expired]
 
-    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, limit: int, now: int) -> None:
-        if attempt >= limit:
+    def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crashes: int, crash_limit: int, now: int) -> None:
+        """It is free again; one that was there when so many workers died fails, however many attempts it has left."""
+        if crashes >= crash_limit:
             self._all("delete_held", id, fence)
-            self._finish(id, FAILED, _crashed("its worker died", attempt), now, fence, worker, attempt)
+            self._finish(id, FAILED, _crashed("its worker died", crashes), now, fence, worker, attempt)
         else:
             self._all("rescue_task", id, fence)
 
@@ -367,11 +369,11 @@ class SqliteStore(base.Store):
 
     # workers and queues
 
-    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> dict[str, tuple[int, int]]:
+    def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         with self._transaction():
             self._all("beat", {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues)})
             self._extend(claims, ttl_s)
-            return {id: (fence, wakes) for id, fence, wakes in self._all("held_now", beat.worker)}
+            return Mine(self._all("held_now", beat.worker))
 
     def leave(self, *workers: str) -> None:
         with self._transaction():
@@ -419,6 +421,9 @@ class SqliteStore(base.Store):
 
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
         return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
+
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        return {id for (id,) in self._read(SQL["cancelled"], (json.dumps(list(ids)),))}
 
     def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
