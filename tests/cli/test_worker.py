@@ -249,10 +249,11 @@ def test_signal_at_any_moment_reaches_every_process(when: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_storm_of_signals_ends_a_worker_in_good_order(workers: Workers, app: Rhythm) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_storm_of_signals_ends_a_worker_in_good_order(workers: Workers, app: Rhythm, processes: str) -> None:
     """Each one interrupts whatever is done about those before it."""
     file = workers.folder / "file"
-    process = workers.began("--grace", "1h")
+    process = workers.began("--grace", "1h", "--processes", processes)
     app.start_workflow("forever", {"file": str(file)})
     workers.until(lambda: begun(file))
     last = time.monotonic() + LONG_S

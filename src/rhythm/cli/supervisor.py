@@ -111,6 +111,8 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
             _pass_on(processes)
         if asked and not any(process.pid for process in processes):
             ready.close()
+            for number in SIGNALS:  # no other one is to change how it ends
+                signal.signal(number, signal.SIG_IGN)
             return refused
         for process in processes:
             if not asked and not process.pid and time.monotonic() >= process.again_at:
