@@ -39,6 +39,7 @@ mutants: $(INSTALLED) ## Take each guard of the protocol away: its tests must fa
 
 pgbouncer: $(INSTALLED) ## Run the tests of PostgreSQL through PgBouncer
 	@RHYTHM_TEST_THROUGH=pgbouncer $(BIN)/python -m pytest -n auto tests/store tests/worker tests/app $(ARGS)
+	@RHYTHM_TEST_THROUGH=pgbouncer $(BIN)/python -m pytest -n auto -k postgres tests/engine tests/cli/test_worker.py tests/cli/test_worker_seen.py $(ARGS)
 
 model: $(INSTALLED) ## Prove the protocol's model with Spin
 	@$(BIN)/python -m tests.model

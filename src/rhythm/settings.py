@@ -44,6 +44,9 @@ class Settings(Record):
 
     def having(self, given: Mapping[str, Any]) -> Settings:
         """The same, with these settings as arguments."""
+        for name in given:
+            if name not in SETTINGS:
+                raise InvalidSetting(_unknown(name, "argument"))
         found = {name: _read(name, value, "argument") for name, value in given.items() if value is not None}
         values = {SETTINGS[name].field: value for name, value in found.items()}
         return self.replace(**values, sources={**self.sources, **dict.fromkeys(found, "argument")})
@@ -233,12 +236,32 @@ def _show_length(value: float | None) -> str:
 
 def show_url(url: str) -> str:
     """A database URL without its password, which may also be among its parameters."""
-    scheme, colon, rest = url.partition("://")
-    place, question, query = rest.partition("?")
-    who, at, where = place.rpartition("@")
+    place, question, query = parted_url(url)
+    scheme, colon, rest = place.partition("://")
+    who, at, where = rest.rpartition("@")
     user, has, _ = who.partition(":")
     shown = "&".join(f"{part.partition('=')[0]}=***" if "password=" in part else part for part in query.split("&"))
     return f"{scheme}{colon}{user}{':***' if has else ''}{at}{where}{question}{shown}"
+
+
+def parted_url(url: str) -> tuple[str, str, str]:
+    """What comes before the parameters of a database URL, the question mark, and the parameters.
+
+    As PostgreSQL's library parts it: what precedes an @, and no slash, is a user and a password, also if there is a question mark in it.
+    A password that is not written as a URL asks for must not look like parameters either, which are shown.
+    """
+    begin = url.find("://") + 3 if "://" in url else 0
+    authority = url[begin:].partition("/")[0]
+    doubtful = "@" not in authority and not _are_hosts(authority.partition("?")[0])
+    cut = url.rfind("@") + 1 if doubtful else begin + authority.rfind("@") + 1
+    before, question, query = url[cut:].partition("?")
+    return url[:cut] + before, question, query
+
+
+def _are_hosts(text: str) -> bool:
+    """Names or addresses, whose ports are numbers."""
+    ports = [host.rpartition("]")[2].partition(":")[2] for host in text.split(",")]
+    return all(not port or port.isdecimal() for port in ports)
 
 
 def _show_listen_url(url: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -449,3 +450,35 @@ def test_task_cannot_be_paused(make_app: MakeApp) -> None:
     for act in (app.pause, app.resume):
         with pytest.raises(ValueError, match="is a task: only workflows are paused"):
             act(task.id)
+
+
+def test_what_a_worker_holds_is_given_back_before_anything_else_ends(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be cut short at any moment from then on."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        may_end.wait()
+
+    app = make_app(wait)
+    worker, done = app.worker(), []
+    parts: list[tuple[Any, str]] = [
+        (worker._store, "release"), (worker._store, "leave"), (worker._services, "close"), (worker._handlers, "close"),
+        (worker._store, "close"),
+    ]  # fmt: skip
+    for owner, name in parts:
+        monkeypatch.setattr(owner, name, _noted(getattr(owner, name), f"{type(owner).__name__}.{name}", done))
+    worker.start()
+    app.queue_task("wait")
+    assert begun.wait(30)
+    worker.stop(grace=0)
+    may_end.set()
+    assert (done[0].endswith("Store.release"), len(done)) == (True, len(parts))
+
+
+def _noted(call: Callable[..., Any], name: str, done: list[str]) -> Callable[..., Any]:
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        done.append(name)
+        return call(*args, **kwargs)
+
+    return noted

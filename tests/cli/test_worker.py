@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,9 +35,9 @@ def forever(file: str) -> None:
         time.sleep(0.01)
 
 @rhythm.task
-def poison(file: str) -> None:
+def poison(file: str, code: int) -> None:
     open(file, "a").write("x")
-    os._exit(9)
+    os._exit(code)
 
 @rhythm.task
 async def block(seconds: float, file: str) -> float:
@@ -190,10 +192,11 @@ def test_handler_that_blocks_the_event_loop_does_not_stop_the_heart(workers: Wor
     assert (handle.result(timeout=LONG_S), begun(file)) == (3, ["x"])
 
 
-def test_processes_that_die_are_replaced_and_what_kills_them_fails_after_the_limit(workers: Workers, app: Rhythm) -> None:
+@pytest.mark.parametrize("code", [9, 2], ids=["any code", "the code of those who cannot begin"])
+def test_processes_that_die_are_replaced_and_what_kills_them_fails_after_the_limit(workers: Workers, app: Rhythm, code: int) -> None:
     file = workers.folder / "file"
     supervisor = workers.began("--processes", "2", crash_limit="3")
-    poison = app.queue_task("poison", {"file": str(file)})
+    poison = app.queue_task("poison", {"file": str(file), "code": code})
     healthy = app.start_workflow("pids", {"n": 3})
     assert len(healthy.result(timeout=LONG_S)) == 3
     workers.until(lambda: poison.get().finished_at)
@@ -211,6 +214,68 @@ def test_processes_end_with_their_supervisor(workers: Workers, app: Rhythm) -> N
     workers.until(lambda: not app.workers())
 
 
+TOLD_TOO_EARLY = {
+    "before the new process has begun": """
+def setsid():
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.pause()  # until it has come back from there
+os.setsid = setsid
+""",
+    "before the new process is known": """
+fork = os.fork
+def fork_and_tell():
+    if pid := fork():
+        os.kill(os.getpid(), signal.SIGTERM)
+    return pid
+os.fork = fork_and_tell
+""",
+}
+SUPERVISOR = """
+import os, signal
+from rhythm.cli import supervisor, worker
+{when}
+def work(number, ready):
+    stopping = worker.Stopping()
+    stopping.wait(3600)
+    return 0
+print(supervisor.supervise(2, work, print))
+"""
+
+
+@pytest.mark.parametrize("when", TOLD_TOO_EARLY.values(), ids=TOLD_TOO_EARLY.keys())
+def test_signal_at_any_moment_reaches_every_process(when: str) -> None:
+    told = subprocess.run([sys.executable, "-c", SUPERVISOR.format(when=when)], capture_output=True, text=True, timeout=LONG_S)
+    assert (told.returncode, told.stdout.strip(), told.stderr) == (0, "0", "")
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_storm_of_signals_ends_a_worker_in_good_order(workers: Workers, app: Rhythm, processes: str) -> None:
+    """Each one interrupts whatever is done about those before it."""
+    file = workers.folder / "file"
+    process = workers.began("--grace", "1h", "--processes", processes)
+    app.start_workflow("forever", {"file": str(file)})
+    workers.until(lambda: begun(file))
+    last = time.monotonic() + LONG_S
+    while process.poll() is None and time.monotonic() < last:
+        process.send_signal(signal.SIGTERM)
+    assert (process.poll(), claims(app)) == (0, [])
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("by", ["the command", "its file"])
+def test_worker_that_waits_for_a_database_ends_at_once(workers: Workers, by: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        database_url = f"postgresql://me@127.0.0.1:{mute.getsockname()[1]}/app?connect_timeout=3600"
+        if by == "its file":
+            (workers.folder / "tasks.py").write_text(f"import rhythm\nrhythm.init({database_url!r})")
+        process = workers.start("--grace", "1h", database_url=database_url)
+        mute.settimeout(LONG_S)
+        with mute.accept()[0]:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(LONG_S) == 0
+
+
 @pytest.mark.parametrize("url", ["postgres"], indirect=True)
 def test_worker_waits_for_a_database_that_is_not_there_yet(workers: Workers, app: Rhythm, database_url: str) -> None:
     with between(database_url) as way:
@@ -219,11 +284,14 @@ def test_worker_waits_for_a_database_that_is_not_there_yet(workers: Workers, app
         here = f"{later}&schema={schema}"
         hidden = Path(later.partition("host=")[2]) / ".s.PGSQL.5432"
         hidden.rename(hidden.with_name("away"))
+        executed = workers.folder / "executed"
+        with (workers.folder / "tasks.py").open("a") as tasks:
+            tasks.write(f"\nopen({str(executed)!r}, 'a').write('x')\n")
         workers.start(database_url=here)
         workers.until(lambda: "waiting for the database" in workers.log.read_text())
         hidden.with_name("away").rename(hidden)
         handle = app.start_workflow("pids", {"n": 1})
-        assert len(handle.result(timeout=LONG_S)) == 1
+        assert (len(handle.result(timeout=LONG_S)), begun(executed)) == (1, ["x"])
 
 
 APP = """
@@ -244,18 +312,18 @@ def test_application_of_the_file_is_used(workers: Workers, app: Rhythm, name: st
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "said", "code"),
     [
-        (("--app", "missing.py"), "there is no file missing.py"),
-        (("--app", "app.py:none"), "app.py has no application none"),
-        (("--concurrency", "0"), "--concurrency is a whole number from 1 on, not 0"),
-        (("--processes", "x"), "--processes is a whole number from 1 on, not x"),
-        (("--grace", "soon"), "--grace"),
-        (("--processes", "2", "--app", "missing.py"), "there is no file missing.py"),
-        (("--database", "mysql://x"), "no database can be opened with `mysql://x`"),
+        (("--app", "missing.py"), "there is no file missing.py", 2),
+        (("--app", "app.py:none"), "app.py has no application none", 2),
+        (("--concurrency", "0"), "--concurrency is a whole number from 1 on, not 0", 2),
+        (("--processes", "x"), "--processes is a whole number from 1 on, not x", 2),
+        (("--grace", "soon"), "--grace", 2),
+        (("--processes", "2", "--app", "missing.py"), "there is no file missing.py", 2),
+        (("--database", "mysql://x"), "no database can be opened with `mysql://x`", 1),
     ],
 )
-def test_what_cannot_begin_is_said_and_ends(workers: Workers, app: Rhythm, args: tuple[str, ...], said: str) -> None:
+def test_what_cannot_begin_is_said_and_ends(workers: Workers, app: Rhythm, args: tuple[str, ...], said: str, code: int) -> None:
     (workers.folder / "app.py").write_text(APP.format(url=workers.url))
-    assert workers.start(*args).wait(LONG_S) in (1, 2)
+    assert workers.start(*args).wait(LONG_S) == code
     assert said in workers.log.read_text()

@@ -722,7 +722,7 @@ WORKER = (
     ),
     Guard(
         "a worker that stops gives back what it holds", law("worker_that_stops_gives_everything_back"),
-        engine=worker("stop", "if claims:", "if False:"),
+        engine=worker("give_back", "if claims:", "if False:"),
     ),
     Guard(
         "a cancelled task is not run", law("cancelled_task_that_is_queued_is_not_run"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import resource
 import socket
 import threading
 import time
@@ -282,31 +284,31 @@ def test_who_closes_at_once_is_heard(schemas: Schemas, listening: Listen) -> Non
     listening(store, ear)
     other.start([new("w", "mail")])
     other.close()
-    assert other._teller._thread is None
+    assert other._notifier._thread is None
     assert ear.until(bool) == [{"mail"}]
 
 
-def test_a_teller_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "RETRY_S", (0.001, 0.01))
     monkeypatch.setattr(hints, "FLUSH_S", 0.05)
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
-    connect, tried = other._teller._connect, threading.Event()
+    connect, tried = other._notifier._connect, threading.Event()
 
     def refuse() -> Any:
         tried.set()
         raise psycopg.OperationalError("the queue is full")
 
-    monkeypatch.setattr(other._teller, "_connect", refuse)
+    monkeypatch.setattr(other._notifier, "_connect", refuse)
     listening = store.listen(ear)
     other.start([new("w", "mail")])
     assert tried.wait(SOON_S)
     other.start([new("x", "more")])
-    monkeypatch.setattr(other._teller, "_connect", connect)
+    monkeypatch.setattr(other._notifier, "_connect", connect)
     assert ear.until(lambda heard: {"mail", "more"} in heard)
     listening.close()
 
 
-def test_a_teller_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notifier_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints, "FLUSH_S", 0.05)
     store, hangs, asked = schemas.empty_store(), threading.Event(), threading.Event()
 
@@ -315,12 +317,12 @@ def test_a_teller_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytest.
         hangs.wait(SOON_S)
         raise psycopg.OperationalError("it hung")
 
-    monkeypatch.setattr(store._teller, "_connect", hang)
+    monkeypatch.setattr(store._notifier, "_connect", hang)
     store.start([new("w")])
     assert asked.wait(SOON_S)
     store.start([new("x")])
     store.close()
-    assert store._teller._thread is not None
+    assert store._notifier._thread is not None
     hangs.set()
 
 
@@ -346,6 +348,45 @@ def test_after_a_lost_connection_everything_is_looked_for(schemas: Schemas, capl
     assert len([record for record in caplog.records if "is lost" in record.getMessage()]) == 1
     until(lambda: listening.problem == "")
     listening.close()
+
+
+def test_a_listener_hears_also_in_a_process_with_many_open_files(schemas: Schemas, listening: Listen) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2048, hard) if hard > 0 else 2048, hard))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]  # `select` knows 1024
+    try:
+        store, ear = schemas.empty_store(), Ear()
+        began = listening(store, ear)
+        store.start([new("w")])
+        ear.until(lambda heard: frozenset({"default"}) in heard)
+        assert began.problem == ""
+        began.close()
+        store.close()
+    finally:
+        for each in taken:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_whatever_goes_wrong_while_listening_is_said_and_tried_again(
+    schemas: Schemas, listening: Listen, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, ear = schemas.empty_store(), Ear()
+    hear, failed = hints.PostgresListening._hear, threading.Event()
+
+    def fail_once(self: hints.PostgresListening, session: Any) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("a bug")
+        hear(self, session)
+
+    monkeypatch.setattr(hints.PostgresListening, "_hear", fail_once)
+    with caplog.at_level(logging.WARNING, "rhythm.store"):
+        began = listening(store, ear)
+        until(lambda: failed.is_set() and began.problem == "")
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "listener_deaf: the connection that listens for work is lost: a bug"
+    ]
 
 
 def test_a_listener_that_hears_nothing_of_what_is_told_says_so(
@@ -387,7 +428,7 @@ def test_without_notify_nobody_tells_and_nobody_listens(schemas: Schemas) -> Non
     listening = store.listen(lambda queues: None)
     assert (listening.problem, type(listening)) == ("", Listening)
     store.start([new("w")])
-    assert store._teller._thread is None
+    assert store._notifier._thread is None
     store.close()
 
 

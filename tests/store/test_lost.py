@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -157,11 +158,40 @@ def test_url_of_several_servers_keeps_them_and_loses_what_is_ours() -> None:
         ("postgresql://me:se@cret@one,two/app", "postgresql://me:***@one,two/app"),
         ("postgresql://one,two/app?user=me&password=secret", "postgresql://one,two/app?user=me&password=***"),
         ("postgresql://one/app?sslpassword=secret&a=b@c", "postgresql://one/app?sslpassword=***&a=b@c"),
+        ("postgresql://me:se?cret@one/app?user=a@b", "postgresql://me:***@one/app?user=a@b"),
+        ("postgresql://me:se?c/ret@one/app", "postgresql://me:***@one/app"),
+        ("postgresql://me:se/c?ret@one/app?user=you", "postgresql://me:***@one/app?user=you"),
+        ("postgresql://m?e:secret@one", "postgresql://m?e:***@one"),
+        ("postgresql://[::1]:5432,two:5433?user=me&password=se?cret", "postgresql://[::1]:5432,two:5433?user=me&password=***"),
         ("sqlite:///a@b.db", "sqlite:///a@b.db"),
     ],
 )
 def test_password_is_nowhere_shown(url: str, shown: str) -> None:
     assert show_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:p%zzsecret@host/app",
+        "postgresql://me:p%secret@host/app?schema=other",
+        "postgresql://me:p@secret@host/app",
+        "postgresql://me:p/secret@host/app",
+        "postgresql://me:p?@secret@host/app",
+        "postgresql://me:p@host/app?secret",
+        "postgresql://me:p@host:secret/app",
+    ],
+)
+def test_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
+    with pytest.raises(StoreError, match=r"URL cannot be used: check that .* %40 for @") as refused:
+        open_store(url).schema_version()
+    assert "secret" not in "".join(traceback.format_exception(refused.value)).replace(__file__, "")
+
+
+def test_parameters_are_found_behind_a_password_with_a_question_mark() -> None:
+    store = open_store("postgresql://me:top?secret@one/app?schema=other")
+    assert isinstance(store, PostgresStore)
+    assert (store.db.url, store.db.schema) == ("postgresql://me:top?secret@one/app", "other")
 
 
 def test_hint_that_was_swallowed_is_sent_again(store: PostgresStore, middle: Between, schemas: Schemas) -> None:
@@ -179,8 +209,8 @@ def test_hint_that_was_swallowed_is_sent_again(store: PostgresStore, middle: Bet
     assert started(store, "w")
     wait_for(changed, lambda: {"default"} in heard)
     middle.silent = True
-    store._teller.tell(["mail"])
-    while store._teller._pending:  # it has not been sent
+    store._notifier.tell(["mail"])
+    while store._notifier._pending:  # it has not been sent
         pass
     middle.silent = False
     wait_for(changed, lambda: any("mail" in queues for queues in heard))

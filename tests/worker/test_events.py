@@ -13,6 +13,7 @@ import pytest
 import rhythm
 from rhythm.errors import StoreError
 from rhythm.store.base import TASK, NewExecution
+from rhythm.worker.current import Current
 from rhythm.worker.events import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
 from rhythm.worker.services import Services, ServiceSettings
 from tests.engine.driver import World
@@ -37,7 +38,7 @@ def test_whatever_is_told_is_in_the_table() -> None:
     told = {name for file in files for name in re.findall(SAYS, file.read_text(encoding="utf-8"))}
     returned = set(re.findall(r"return \"(\w+)\",", (SOURCE / "worker/told.py").read_text(encoding="utf-8")))
     assert told | returned <= EVENTS.keys()
-    assert {event.name for event in EVENTS.values() if event.level > logging.DEBUG} <= told | {"snapshot_large", "payload_large"}
+    assert {event.name for event in EVENTS.values() if event.level > logging.DEBUG} <= told | returned | {"snapshot_large", "payload_large"}
 
 
 def test_record_has_the_event_and_its_fields_and_reads_as_a_sentence(caplog: pytest.LogCaptureFixture) -> None:
@@ -73,8 +74,16 @@ def test_traceback_of_a_bug_stands_below_its_line(caplog: pytest.LogCaptureFixtu
 
 def test_records_of_others_are_formatted_too(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("rhythm.other").error("no %s", "event")
-    assert TextFormatter().format(caplog.records[0]).endswith("ERROR no event")
+    assert TextFormatter().format(caplog.records[0]).endswith("ERROR rhythm.other: no event")
     assert json.loads(JsonFormatter().format(caplog.records[0]))["message"] == "no event"
+
+
+def test_what_a_task_says_is_told_with_its_execution(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        Current("run.1", "charge", 2).log.info("half way")
+    assert TextFormatter().format(caplog.records[0]).endswith("rhythm.task.charge execution_id=run.1 task=charge attempt=2: half way")
+    said = json.loads(JsonFormatter().format(caplog.records[0]))
+    assert (said["execution_id"], said["attempt"], said["message"]) == ("run.1", 2, "half way")
 
 
 @pytest.mark.parametrize(("lasts", "over"), [("database_unanswered", "database_back"), ("service_failed", "service_recovered")])

@@ -78,7 +78,9 @@ class PooledWorker:
     begins with it.
     """
 
-    def __init__(self, worker_id: str | None, app: Rhythm, **settings: Unpack[Pooled]) -> None:
+    def __init__(self, worker_id: str | None = None, app: Rhythm | None = None, **settings: Unpack[Pooled]) -> None:
+        if app is None:
+            raise TypeError("a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)")
         given = {"worker_poll_interval" if name == "poll_interval" else name: value for name, value in settings.items()}
         self.settings = app.settings.having(given)
         self.name = f"{worker_id or HOST}-{secrets.token_hex(3)}"
@@ -102,6 +104,7 @@ class PooledWorker:
             self._store, _service_settings(self.settings), seconds, lambda: time.time_ns() // 1000, app.program, self._tell,
             heart=self._worker.heart, late=self._metrics.timer,
         )  # fmt: skip
+        self._beat_now = threading.Event()
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         self._listening: Listening | None = None
@@ -109,6 +112,8 @@ class PooledWorker:
     # from any thread
 
     def start(self) -> Self:
+        if self._thread.ident is not None:
+            raise RuntimeError(f"worker {self.name} was started before: make another one with app.worker(…)")
         self._thread.start()
         self._app.running.append(self)
         return self
@@ -127,11 +132,13 @@ class PooledWorker:
             running = len(self._worker.bodies.running)
             self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
         self._worker.draining = True
+        self._beat_now.set()  # so that people see it
         self.wake()
         deadline = time.monotonic() + grace_s
         while self.alive and not self._worker.idle and time.monotonic() < deadline and not self._hurry.is_set():
             self._thread.join(0.01)
         self._stop.set()
+        self._beat_now.set()
         self.wake()
         self._thread.join(last_s)
         if self in self._app.running:
@@ -198,6 +205,17 @@ class PooledWorker:
         except BaseException:
             if error is None:  # else the caller has enough to look at, and this one is in the log
                 raise
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+    def __repr__(self) -> str:
+        return f"<PooledWorker {self.name}: {'draining' if self._worker.draining else 'live' if self.alive else 'not running'}>"
 
     # its own threads
 
@@ -277,7 +295,8 @@ class PooledWorker:
                 self._tell("database_unanswered", "", f"a heartbeat: {problem}")
             if not self._worker.idle:  # else it hears of it when it looks for work
                 self.wake()
-            self._stop.wait(heart.rest_s if heart.trusted else AGAIN_S)
+            self._beat_now.wait(heart.rest_s if heart.trusted else AGAIN_S)
+            self._beat_now.clear()
         if heart.store is not self._store:
             with suppress(StoreError):
                 heart.store.close()

@@ -18,7 +18,7 @@ def load_app(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix == ".py" or path.exists():
         return _load_file(path)
-    sys.path.insert(0, "")
+    _look_first_in("")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as problem:
@@ -32,7 +32,7 @@ def load_app(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    sys.path.insert(0, str(path.parent.resolve()))
+    _look_first_in(str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
@@ -41,8 +41,16 @@ def _load_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as problem:
+        sys.modules.pop(path.stem, None)  # half of it is of no use to anybody
         _refuse(str(path), problem)
     return module
+
+
+def _look_first_in(folder: str) -> None:
+    """For modules; however often it is asked for, `sys.path` does not grow."""
+    if folder in sys.path:
+        sys.path.remove(folder)
+    sys.path.insert(0, folder)
 
 
 def _refuse(name: str, problem: Exception) -> NoReturn:

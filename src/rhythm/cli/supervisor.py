@@ -8,26 +8,60 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
 
-LOOK_S = 0.1
+LOOK_S = 0.05
 YOUNG_S = 5.0  # a process that died younger is replaced only after a while: ever longer, if it happens again
 LONGEST_S = 10.0
 REFUSED = 2  # the exit code of a process that could not begin: another one could not either
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+PASSED_ON = 2  # signals: the first one to stop, the second one to hurry
+
+Work = Callable[[int, Callable[[], None]], int]
+
+
+class Ready:
+    """Whether a worker process has ever begun to work. It is said by a byte in a pipe, which stays there when the process has died."""
+
+    def __init__(self) -> None:
+        self._reads, self._writes = os.pipe()
+        os.set_blocking(self._reads, False)
+        os.set_blocking(self._writes, False)
+        self._said = False
+
+    def say(self) -> None:
+        with suppress(OSError):  # nobody reads any more
+            os.write(self._writes, b".")
+
+    def said(self) -> bool:
+        with suppress(BlockingIOError):
+            self._said = bool(os.read(self._reads, 1)) or self._said
+        return self._said
+
+    def close(self) -> None:
+        os.close(self._reads)
+        os.close(self._writes)
 
 
 class Process:
-    """One place for a worker process. `begun` is 0 while nobody is there."""
+    """One place for a worker process. `pid` is 0 while nobody is there."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.pid, self.begun, self.failures, self.again_at = 0, 0.0, 0, 0.0
 
-    def begin(self, work: Callable[[int], int]) -> None:
+    def begin(self, work: Work, ready: Callable[[], None]) -> None:
+        """A signal waits until the new process has put away what the supervisor does with it: there it would be lost."""
         self.begun = time.monotonic()
-        self.pid = os.fork()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                for number in SIGNALS:
+                    signal.signal(number, signal.SIG_DFL)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if self.pid == 0:
-            _be(lambda: work(self.number))
+            _be(lambda: work(self.number, ready))
 
     def ended(self, code: int) -> str:
         """What to say of its end; when another one may begin."""
@@ -57,48 +91,51 @@ def _be(work: Callable[[], int]) -> None:
         os._exit(code)
 
 
-def supervise(count: int, work: Callable[[int], int], say: Callable[[int, str], None]) -> int:
-    """Keeps so many processes at work, each of which knows its number, until a signal comes; the exit code of the whole.
+def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
+    """Keeps so many processes at work until a signal comes; the exit code of the whole.
 
-    `say` is told of those that die, by process id.
+    `work` gets the number of its process, and what to call when it works. `say` is told of those that die, by process id.
     """
-    processes = [Process(number) for number in range(count)]
+    processes, ready = [Process(number) for number in range(count)], Ready()
     asked: list[int] = []
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        for process in processes:
-            if process.pid:
-                _send(process.pid)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, forward)
+    for number in SIGNALS:
+        signal.signal(number, lambda number, frame: asked.append(number))
+    sent = refused = 0
     while True:
-        refused = _reap(processes, bool(asked), say)
-        if refused is not None and not asked:
-            forward(signal.SIGTERM, None)
+        code = _reap(processes, bool(asked), ready, say)
+        refused = refused or code
+        if refused and not asked:
+            asked.append(signal.SIGTERM)
+        if sent < min(len(asked), PASSED_ON):  # one at a time: two at once would arrive as one
+            sent += 1
+            _pass_on(processes)
         if asked and not any(process.pid for process in processes):
-            return refused or 0
+            ready.close()
+            for number in SIGNALS:  # no other one is to change how it ends
+                signal.signal(number, signal.SIG_IGN)
+            return refused
         for process in processes:
             if not asked and not process.pid and time.monotonic() >= process.again_at:
-                process.begin(work)
+                process.begin(work, ready.say)
         time.sleep(LOOK_S)
 
 
-def _reap(processes: list[Process], stopping: bool, say: Callable[[int, str], None]) -> int | None:
-    """Takes note of those that have ended; the exit code of one that could not begin."""
-    refused = None
+def _reap(processes: list[Process], stopping: bool, ready: Ready, say: Callable[[int, str], None]) -> int:
+    """Takes note of those that have ended; the exit code if one could not begin, else 0. Once one has begun, all can."""
+    refused = 0
     for process in processes:
         if process.pid and (ended := os.waitpid(process.pid, os.WNOHANG))[0]:
             code, pid = os.waitstatus_to_exitcode(ended[1]), process.pid
             said = process.ended(code)
-            if code == REFUSED:
+            if code == REFUSED and not ready.said():
                 refused = code
             elif not stopping:
                 say(pid, said)
     return refused
 
 
-def _send(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
+def _pass_on(processes: list[Process]) -> None:
+    for process in processes:
+        if process.pid:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)

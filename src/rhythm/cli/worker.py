@@ -17,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.connect import refusals
@@ -25,7 +26,8 @@ from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option, UsageError
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from collections.abc import Callable
+    from types import FrameType, ModuleType
 
     from rhythm.app import Rhythm
     from rhythm.app.pooled import PooledWorker
@@ -51,24 +53,32 @@ OPTIONS = (
     Option("--grace", "how long what runs may go on after SIGTERM, such as 30s; else the settings say it", value="DURATION"),
     DATABASE,
 )
-LAST_S = 0.8  # for giving back what has not ended; then the process ends whatever the database does
+GIVE_BACK_S = 0.5  # for giving back what has not ended; then the process ends whatever the database does
+LOOK_S = 0.02  # between two looks at what the signals ask for
 LONGEST_S = 5.0  # between two attempts to reach the database
 SAID = ("worker_started", "worker_draining")  # events that this command has told in its own words
 
 
 class Stopping:
-    """What the signals ask for: the first one to stop, the second one to hurry."""
+    """What the signals ask for: the first one to stop, the second one to hurry. As long as nothing is held, the first one is the end."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
-        self.hurry: Any = lambda: None
+        self.signals, self.holds = 0, False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._take)
 
     def _take(self, number: int, frame: FrameType | None) -> None:
-        if self.asked.is_set():
-            self.hurry()
-        self.asked.set()
+        """Only counts: it may come in the middle of anything, also while it is already here, and no lock is to be taken twice."""
+        self.signals += 1
+        if not self.holds:
+            os._exit(0)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is to stop, within this time."""
+        until = time.monotonic() + seconds
+        while not self.signals and (rest_s := until - time.monotonic()) > 0:
+            time.sleep(min(rest_s, LOOK_S))
+        return self.signals > 0
 
 
 def run(args: Arguments) -> int:
@@ -80,47 +90,61 @@ def run(args: Arguments) -> int:
     if processes > 1:
         from rhythm.cli.supervisor import supervise
 
-        return supervise(processes, lambda number: _work(args, number), lambda pid, said: _say(args, said, "process_ended", pid=pid))
+        work = partial(_work, args)
+        return supervise(processes, work, lambda pid, said: _say(args, said, "process_ended", pid=pid))
     return _work(args)
 
 
-def _work(args: Arguments, number: int = 0) -> int:
-    """One worker process, from its application to its end."""
+def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: None) -> int:
+    """One worker process, from its application to its end. It is `ready` once nothing can refuse it any more."""
     stopping = Stopping()
     parent = os.getppid()
     exporter = _exporter(args, number)
     with refusals(args):
         app = _application(args, stopping)
-        if app is None:
-            return 0
         _log(args)
-        worker = app.worker(args.name, **_settings(args)).start()
+        worker = app.worker(args.name, **_settings(args))
+        stopping.holds = True
+        ready()
+        worker.start()
     if exporter:
         exporter.worker = worker
     if args.log_format == "text":
         _say(args, _introduction(app, worker) + (f", metrics on {exporter.url}/metrics" if exporter else ""))
-    stopping.hurry = worker.hurry
-    while worker.alive and not stopping.asked.wait(0.5) and os.getppid() == parent:
+    while worker.alive and not stopping.wait(0.5) and os.getppid() == parent:
         pass
-    return _stop(args, worker, read_duration(args.grace, "--grace"))
+    return _stop(args, worker, stopping, read_duration(args.grace, "--grace"))
 
 
-def _stop(args: Arguments, worker: PooledWorker, grace: float | None) -> int:
-    code = 0
+def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
     running = worker.health().running
     if worker.alive and args.log_format == "text":
         _say(args, f"stopping{f': {running} tasks may end first; a second signal ends their grace' if running else ''}")
-    try:
-        worker.stop(grace, LAST_S)
-    except Exception as problem:
+    problems: list[Exception] = []
+    ending = threading.Thread(target=_end, args=(worker, grace, problems), daemon=True)
+    ending.start()
+    while ending.is_alive():
+        if stopping.signals > 1:
+            worker.hurry()
+        ending.join(LOOK_S)
+    for problem in problems:
         _say(args, f"the worker failed: {problem}", "worker_failed")
-        code = 1
-    _leave_soon(code)
-    return code
+    _leave_soon(len(problems))
+    return len(problems)
+
+
+def _end(worker: PooledWorker, grace: float | None, problems: list[Exception]) -> None:
+    """Beside the thread that the signals interrupt, however many come."""
+    try:
+        worker.stop(grace, GIVE_BACK_S)
+    except Exception as problem:
+        problems.append(problem)
 
 
 def _leave_soon(code: int) -> None:
-    """What a task left behind (a thread that never ends) is not to hold up the process."""
+    """What a task left behind (a thread that never ends) is not to hold up the process, and no signal is to change how it ends."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
     def leave() -> None:
         time.sleep(0.1)
@@ -131,14 +155,16 @@ def _leave_soon(code: int) -> None:
     threading.Thread(target=leave, daemon=True).start()
 
 
-def _application(args: Arguments, stopping: Stopping) -> Rhythm | None:
-    """The application, as soon as its database answers; None if it is to stop before."""
+def _application(args: Arguments, stopping: Stopping) -> Rhythm:
+    """The application, as soon as its database answers. Its module is executed once, unless it needs the database itself."""
+    from rhythm.cli.app import load_app
     from rhythm.errors import Unavailable
 
-    wait_s, said = 0.25, ""
-    while not stopping.asked.is_set():
+    wait_s, said, module = 0.25, "", None
+    while True:
         try:
-            return _opened(args)
+            module = module or load_app(args.app.partition(":")[0])
+            return _opened(args, module)
         except (Unavailable, UsageError) as problem:
             cause = problem if isinstance(problem, Unavailable) else problem.__cause__
             if not isinstance(cause, Unavailable):
@@ -146,27 +172,30 @@ def _application(args: Arguments, stopping: Stopping) -> Rhythm | None:
         if str(cause) != said:
             said = str(cause)
             _say(args, f"waiting for the database: {' '.join(said.split())}", "database_unanswered")
-        stopping.asked.wait(wait_s)
+        stopping.wait(wait_s)
         wait_s = min(2 * wait_s, LONGEST_S)
-    return None
 
 
-def _opened(args: Arguments) -> Rhythm:
+def _opened(args: Arguments, module: ModuleType) -> Rhythm:
     from rhythm.app import Rhythm
     from rhythm.app.default import made
-    from rhythm.cli.app import load_app
 
     file, _, name = args.app.partition(":")
-    module = load_app(file)
     app = getattr(module, name, None) if name else made()
     if name and not isinstance(app, Rhythm):
         raise UsageError(f"{file} has no application {name}: it must be a `rhythm.Rhythm`")
-    if app is None or args.database:
-        settings = read_settings(args.database)
-        paths = app.settings.workflow_paths if app else settings.workflow_paths
-        app = Rhythm(settings.database_url, paths, tasks=app.tasks if app else None, auto_migrate=settings.auto_migrate)
-    app.register(*args.workflows)
-    return app
+    if app is not None and not args.database:
+        app.register(*args.workflows)
+        return app
+    settings = read_settings(args.database)
+    paths = app.settings.workflow_paths if app else settings.workflow_paths
+    other = Rhythm(settings.database_url, paths, tasks=app.tasks if app else None, auto_migrate=settings.auto_migrate)
+    try:
+        other.register(*args.workflows)
+    except BaseException:
+        other.close()
+        raise
+    return other
 
 
 def _settings(args: Arguments) -> dict[str, Any]:

@@ -8,6 +8,7 @@ listed for another day. One that was stopped in an orderly way is not listed. CL
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rhythm.cli.connect import OUTPUT, application
@@ -40,9 +41,10 @@ def run(args: Arguments) -> int:
 def _row(worker: WorkerView) -> tuple[str, ...]:
     from rhythm.cli.words import age
 
+    last = worker.beat_at if worker.state == "dead" else worker.beat_at + timedelta(seconds=worker.silent_s)
     return (
         worker.name, worker.state, f"{worker.running:,}/{worker.concurrency:,}", f"{worker.claims:,}", _ago(worker.silent_s),
-        age(worker.started_at, worker.beat_at), worker.host, str(worker.pid), worker.version, ",".join(worker.queues),
+        age(worker.started_at, last), worker.host, str(worker.pid), worker.version, ",".join(worker.queues),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rhythm.errors import StoreError
-from rhythm.settings import show_url
+from rhythm.settings import parted_url, show_url
 from rhythm.store.base import Store
 from rhythm.store.sqlfile import migrations
 
@@ -79,7 +79,7 @@ def _postgres(url: str, listen_url: str) -> Store:
 
 def _parted(url: str) -> tuple[str, dict[str, str]]:
     """A URL without the parameters that are ours, and these."""
-    base, _, query = url.partition("?")
+    base, _, query = parted_url(url)
     parts = [part.partition("=") for part in query.split("&") if part]
     ours = {name: value for name, _, value in parts if name in OURS}
     kept = "&".join("".join(part) for part in parts if part[0] not in OURS)

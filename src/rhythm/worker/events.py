@@ -34,7 +34,7 @@ _TABLE = (
     Event("worker_stopped", INFO, "it has given back what was not finished, and taken its leave"),
     Event("worker_failed", ERROR, "it has ended by itself, which is a bug: the traceback says where; what it held goes to others"),
     Event("worker_lapsed", WARNING, "none of its heartbeats got through for too long: what ran here is given up, others may have it"),
-    Event("worker_dead", WARNING, "the process of a worker on this machine is gone: what it held is free", "dead_worker"),
+    Event("worker_dead", INFO, "the process of a worker on this machine is gone: what it held is free", "dead_worker"),
     Event("process_ended", WARNING, "a process of `--processes` has died, and another one begins", "pid"),
     Event("claims_left", WARNING, "the worker could not give its claims back when it stopped: they go to others when they expire"),
     Event("claim_lost", WARNING, "an execution is another worker's by now: what was begun here for it is not committed"),
@@ -54,6 +54,7 @@ _TABLE = (
     Event("listener_hears", INFO, "hints about new work are heard again"),
     Event("program_newer", WARNING, "a workflow can only be run by a newer Rhythm: it is left to workers that have one"),
     Event("program_broken", ERROR, "the stored program or snapshot of a workflow cannot be read: the execution fails"),
+    Event("handler_missing", WARNING, "there is no handler of this name here: the task is put back for others. Told once for each name"),
     Event("payload_large", WARNING, "an input, result, signal or event comes near the limit of its size. Told once for each name"),
     Event("snapshot_large", WARNING, "the state of a workflow comes near the limit of its size. Told once for each workflow"),
     Event(
@@ -62,8 +63,8 @@ _TABLE = (
     Event("start", DEBUG, "a workflow takes its first turn"),
     Event("task", DEBUG, "an attempt at a task begins"),
     Event("done", DEBUG, "a task has succeeded"),
-    Event("retry", DEBUG, "an attempt has failed, and there will be another"),
-    Event("failure", DEBUG, "a task has failed"),
+    Event("retry", INFO, "an attempt has failed, and there will be another"),
+    Event("failure", INFO, "a task has failed"),
     Event("stopped", DEBUG, "an attempt was cancelled, or its worker has lost it"),
     Event("progress", DEBUG, "a task or workflow says how far it is"),
     Event("log", DEBUG, "a workflow says something with `log(…)`, or sets an attribute"),
@@ -73,12 +74,13 @@ _TABLE = (
     Event("publish", DEBUG, "a workflow publishes an event"),
     Event("approval", DEBUG, "a workflow asks for an approval"),
     Event("completed", DEBUG, "a workflow has completed"),
-    Event("failed", DEBUG, "a workflow has failed"),
+    Event("failed", INFO, "a workflow has failed"),
     Event("cancelled", DEBUG, "a workflow was cancelled"),
 )
 EVENTS = {event.name: event for event in _TABLE}
 ENDS = {"database_back": "database_unanswered", "service_recovered": "service_failed"}  # what is over with an event
 LASTING = frozenset(ENDS.values())
+OF_A_TASK = ("execution_id", "task", "attempt")  # fields of what a task says with `rhythm.current().log`
 
 
 def tell(name: str, level: int | None = None, log: str = LOG, **fields: Any) -> None:
@@ -108,6 +110,8 @@ class Teller:
             return
         if name == "bug" and "\n" in detail:
             fields["traceback"], detail = detail, detail.rstrip().rpartition("\n")[2]
+        elif name == "failure":
+            detail, _, fields["traceback"] = detail.partition("\n")
         tell(name, level, worker=self.worker, **{event.of: id}, **fields, detail=detail)
 
     def _level(self, event: Event, id: str) -> int | None:
@@ -158,7 +162,9 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}"
         name, said = getattr(record, "event", None), getattr(record, "fields", None)
-        text = f"{name}{Fields(said)}" if name and said is not None else escaped(record.getMessage(), DETAIL)
+        own = {key: getattr(record, key) for key in OF_A_TASK if hasattr(record, key)}
+        plain = f"{record.name}{Fields({**own, 'detail': record.getMessage()})}"
+        text = f"{name}{Fields(said)}" if name and said is not None else plain
         trace = _traceback(self.formatException(record.exc_info)) if record.exc_info else ""
         return f"{at} {record.levelname} {text}{trace}"
 
@@ -171,7 +177,8 @@ class JsonFormatter(logging.Formatter):
 
         at = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
         said = {"event": record.event, **record.fields} if hasattr(record, "event") and hasattr(record, "fields") else None
-        item = {"time": at, "level": record.levelname.lower(), "logger": record.name, **(said or {"message": record.getMessage()})}
+        own = {key: getattr(record, key) for key in OF_A_TASK if hasattr(record, key)}
+        item = {"time": at, "level": record.levelname.lower(), "logger": record.name, **(said or {**own, "message": record.getMessage()})}
         if record.exc_info:
             item["traceback"] = self.formatException(record.exc_info)
         return json.dumps(item, default=str)

@@ -59,6 +59,7 @@ from rhythm.worker.transactional import Transactional
 Observer = Callable[[str, str, str], None]  # what happened, to which execution, detail
 LAST = 2**62  # a child number beyond all others
 AFTER_A_BUG_S = 1.0
+FIRST_MISS_S = 0.2  # before a task without a handler here is looked at again: another worker may be quicker
 REMEMBERED = 1000  # tasks without a handler, before those are forgotten that others have taken
 FRAMES, FRAME = 20, 300  # of Python that are kept with an error, and characters of each
 
@@ -156,6 +157,7 @@ class Worker:
         self.unsure = False  # a call had no answer: what is held here must be compared with the database
         self.reserved = 0  # slots for the tasks of the turns that are being decided
         self.missing: dict[str, tuple[float, float]] = {}  # tasks without a handler here: when they were first and last found
+        self._told_missing: set[str] = set()
         self._looked_at = float("-inf")  # whether running tasks were cancelled, or queues paused
         self.sizes, self.metrics = Sizes(), Metrics()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
@@ -831,10 +833,20 @@ class Worker:
         self.missing[id] = first, now
         return now - first
 
+    def _tell_missing(self, task: LoadedTask) -> None:
+        if task.name not in self._told_missing and len(self._told_missing) < REMEMBERED:
+            self._told_missing.add(task.name)
+            grace = show_duration(self.settings.missing_task_grace_s)
+            what = f"task `{task.name}` of queue `{task.queue}` has no handler here"
+            self.complain("handler_missing", task.id, f"{what}; it is put back for others, and fails after {grace} without one")
+
     def _missing(self, claim: Claim, task: LoadedTask) -> TaskEnd:
-        """No handler of this name here: others may have it, so it is put back; after a while it fails."""
-        if self._missed_s(task.id) < self.settings.missing_task_grace_s:
-            return TaskEnd(claim.id, claim.fence, FAILED, "null", self.settings.missing_task_retry_s, counts=False, worker=self.name)
+        """No handler of this name here: others may have it, so it is put back, first for a moment, then for longer; at last it fails."""
+        settings, missed_s = self.settings, self._missed_s(task.id)
+        if missed_s < settings.missing_task_grace_s:
+            self._tell_missing(task)
+            again_s = min(max(missed_s / 4, FIRST_MISS_S), settings.missing_task_retry_s)
+            return TaskEnd(claim.id, claim.fence, FAILED, "null", again_s, counts=False, worker=self.name)
         del self.missing[task.id]
         why = self.why_missing(task.name)
         error = task_error(task.name, why)
@@ -958,14 +970,16 @@ class Worker:
 
     def _tell_attempt(self, id: str, name: str, inputs: Any, ended: Ended, again_s: float | None, took_s: float) -> None:
         self.metrics.attempt(name, ended.error is not None, again_s is not None, took_s)
-        if self.observe:
+        if self.observe or ended.error is not None:
             what, detail = told.of_attempt(name, inputs, ended, again_s, took_s)
-            self._say(what, id, detail)
+            (self.observe or self.complain)(what, id, detail)
 
     def _tell_end(self, turn: TurnCommit) -> None:
-        if self.observe and turn.end == "finish":
-            what = {COMPLETED: "completed", CANCELLED: "cancelled"}.get(turn.status, "failed")
-            self._say(what, turn.id, load(turn.value)["message"] if what == "failed" else "")
+        if turn.end == "finish" and turn.status == FAILED:
+            tell = self.observe or self.complain
+            tell("failed", turn.id, load(turn.value)["message"])
+        elif turn.end == "finish":
+            self._say("completed" if turn.status == COMPLETED else "cancelled", turn.id, "")
 
 
 def _end(ended: Ended) -> tuple[int, str]:

@@ -29,6 +29,11 @@ REFUSALS = {  # what the server says, and what to do
     r"no pg_hba.conf entry": "check the user and the host in the URL, and pg_hba.conf of the server",
 }
 
+UNUSABLE = (
+    "the PostgreSQL URL cannot be used: check that it reads postgresql://user:password@host:5432/database?name=value, that PostgreSQL "
+    "knows each name, and that %XX stands for whatever is special in a user or a password: %40 for @, %3A for :, %2F for /, %25 for %"
+)  # the library's own words may repeat a part of the password
+
 PASSING = "starting up|shutting down|in recovery mode|not yet accepting|too many clients|too many connections"  # refusals that end
 
 Row = Any  # a tuple, as wide as its statement says
@@ -75,8 +80,8 @@ def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Se
     """A new connection, that commits every statement. A server that answers, and refuses, is told apart from one that does not."""
     try:
         session = Session.connect(url, autocommit=True, prepare_threshold=5 if prepares else None, **_defaults(url))
-    except psycopg.ProgrammingError as problem:
-        raise StoreError(f"the PostgreSQL URL cannot be used: {problem}") from problem
+    except psycopg.ProgrammingError:
+        raise StoreError(UNUSABLE) from None
     except psycopg.OperationalError as problem:
         if "FATAL" not in str(problem) or re.search(PASSING, str(problem)):
             raise
@@ -88,9 +93,17 @@ def connected(url: str, answer_s: float = ANSWER_S, prepares: bool = True) -> Se
 def _defaults(url: str) -> dict[str, Any]:
     """Of several servers the one that can be written to: after a failover that is another than before."""
     given = conninfo_to_dict(url)
+    _refuse_half_a_password(given)
     several = "," in f"{given.get('host') or ''}{given.get('hostaddr') or ''}"
     wanted = DEFAULTS | ({"target_session_attrs": "read-write"} if several else {})
     return {name: value for name, value in wanted.items() if name not in given and ENVIRONMENT.get(name, "") not in os.environ}
+
+
+def _refuse_half_a_password(given: dict[str, Any]) -> None:
+    """What follows an @ or a / in a password is taken for a host, a port and a database, which would be told."""
+    hosts, ports = (str(given.get(name) or "").split(",") for name in ("host", "port"))
+    if any("@" in host[1:] for host in hosts) or not all(port.isdecimal() or not port for port in ports):
+        raise StoreError(UNUSABLE)
 
 
 def _to_check(refusal: str) -> str:

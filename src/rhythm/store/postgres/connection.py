@@ -101,9 +101,7 @@ class Connection:
         self._idle: list[Session] = []
         self._last: Session | None = None
         self.era = 0  # counts the times that sessions were lost: those of another one are not used again
-        self._direct = (
-            access.pooled
-        )  # whether it is known that sessions are ours for as long as we like; a pooler that is known is no danger
+        self._direct = access.pooled  # known: that sessions are ours for as long as we like, or that they are not
 
     def close(self) -> None:
         """Lets those who are using it end first."""

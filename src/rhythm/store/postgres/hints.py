@@ -13,7 +13,7 @@ import json
 import logging
 import random
 import secrets
-import select
+import selectors
 import socket
 import threading
 import time
@@ -80,7 +80,7 @@ def _rest_s(failures: int) -> float:
     return min(last, first * float(2 ** min(failures, 10))) * random.uniform(0.5, 1.0)
 
 
-class Teller:
+class Notifier:
     """Sends the hints of one store, from a thread that is there while there is something to tell. Whatever fails is nobody's problem."""
 
     def __init__(self, connect: Connect, channel: str) -> None:
@@ -94,7 +94,7 @@ class Teller:
         with self._lock:
             self._pending.update(queues)
             if self._thread is None or not self._thread.is_alive():  # it is not there in a process that was forked
-                self._thread = threading.Thread(target=self._run, name="rhythm teller", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="rhythm notifier", daemon=True)
                 self._thread.start()
                 atexit.register(self.close)
         self._due.set()
@@ -182,22 +182,25 @@ class PostgresListening(Listening):
                     self._call(frozenset())
                     self._begin_probe()
                     self._hear(session)
-            except (psycopg.Error, StoreError, OSError) as problem:
+            except Exception as problem:  # also a bug: nobody would notice that this thread has ended
                 failures += 1
-                self._say(f"the connection that listens for work is lost: {str(problem).strip()}")
+                self._say(f"the connection that listens for work is lost: {str(problem).strip() or repr(problem)}")
                 self._closed.wait(_rest_s(failures))
 
     def _hear(self, session: Session) -> None:
-        while not self._closed.is_set():
-            until = min(PING_S, self._probe_until - time.monotonic()) if self._probe else PING_S
-            readable = select.select([session.fileno(), self._ended.fileno()], [], [], max(0.0, until))[0]
-            if self._ended.fileno() in readable:
-                return
-            if readable:
-                self._take(session)
-            elif not self._probe:
-                session.execute("SELECT 1")
-            self._pass_on()
+        with selectors.DefaultSelector() as ready:
+            ready.register(session, selectors.EVENT_READ)
+            ready.register(self._ended, selectors.EVENT_READ)
+            while not self._closed.is_set():
+                until = min(PING_S, self._probe_until - time.monotonic()) if self._probe else PING_S
+                readable = [key.fileobj for key, _ in ready.select(max(0.0, until))]
+                if self._ended in readable:
+                    return
+                if readable:
+                    self._take(session)
+                elif not self._probe:
+                    session.execute("SELECT 1")
+                self._pass_on()
 
     def _take(self, session: Session) -> None:
         session.pgconn.consume_input()

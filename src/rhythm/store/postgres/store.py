@@ -67,7 +67,7 @@ from rhythm.store.postgres.connecting import Access, Row, connected
 from rhythm.store.postgres.connection import DIRECT, SQL, AgainError, Clock, Connection, Joined, Spare, UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
-from rhythm.store.postgres.hints import PostgresListening, Teller, channel_of
+from rhythm.store.postgres.hints import Notifier, PostgresListening, channel_of
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -133,13 +133,13 @@ class PostgresStore(base.Store):
         renew_after_fork(self)
 
     def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
-        self._teller = Teller(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
-        self.db = Connection(url, schema, clock, access, self._teller.tell if access.notify else None)
+        self._notifier = Notifier(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
+        self.db = Connection(url, schema, clock, access, self._notifier.tell if access.notify else None)
         self.rows = Rows(self.db)
         self.spare = Spare(url, access)
 
     def renew(self) -> Any:
-        before, db = (self._teller, self.db, self.spare), self.db
+        before, db = (self._notifier, self.db, self.spare), self.db
         self._begin(db.url, db.schema, db.clock, db.access)
         self.db.era = db.era + 1
         return before
@@ -147,7 +147,7 @@ class PostgresStore(base.Store):
     def close(self) -> None:
         self.db.close()
         self.spare.close()
-        self._teller.close()
+        self._notifier.close()
 
     @property
     def era(self) -> int:
@@ -453,7 +453,7 @@ class PostgresStore(base.Store):
             if outcome != "kept":
                 raise psycopg.Rollback(undo)
         if freed and self.db.access.notify:
-            self._teller.tell(freed)
+            self._notifier.tell(freed)
         return outcome
 
     def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]) -> str:
