@@ -300,8 +300,7 @@ WAKES = (
         postgres=pg("lock", " ORDER BY id FOR UPDATE", " FOR UPDATE"),
     ),
     Guard(
-        "ready rows are locked before they are looked at",
-        server("a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
+        "ready rows are locked before they are looked at", server("a_task_that_ended_while_its_time_ran_out_stays_as_it_ended"),
         postgres=pg("lock", " FOR UPDATE", ""),
     ),
     Guard(
@@ -359,12 +358,14 @@ RESCUE = (
         + pg_code("_expired", "row.claim_expires_at < now", "row.claim_expires_at - 100000000 < now"),
     ),
     Guard(
-        "rescue repeats its condition under the lock: expiry", server("a_rescuer_with_an_old_list_leaves_an_extended_claim_alone"),
+        "rescue repeats its condition under the lock: expiry",
+        server("a_rescuer_with_an_old_list_leaves_what_was_extended_or_claimed_anew_alone"),
         postgres=pg_code("_expired", "row.claim_expires_at < now", "True"),
     ),
     Guard(
-        "rescue repeats its condition under the lock: fence", server("a_rescuer_with_an_old_list_leaves_a_newer_claim_alone"),
-        postgres=pg_code("_rescue", " and row.fence == found[id].fence", ""),
+        "rescue repeats its condition under the lock: fence",
+        server("a_rescuer_with_an_old_list_leaves_what_was_extended_or_claimed_anew_alone"),
+        postgres=pg_code("_rescue", " if row.fence == found[id].fence", ""),
     ),
     Guard(
         "rescue repeats its condition under the lock: beats", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
@@ -373,6 +374,22 @@ RESCUE = (
     Guard(
         "rescue reads the beats after the lock", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
         postgres=pg_code("_rescue", "dead = self._dead(held, now, dead_after_s)", "dead = {row.claimed_by for row in held}"),
+    ),
+    Guard(
+        "rescue waits for nobody", server("a_rescuer_leaves_what_others_have_locked_for_the_next_time"),
+        postgres=pg("lock_free", " SKIP LOCKED", ""),
+    ),
+    Guard(
+        "rescue locks what it takes", server("a_rescuer_leaves_what_others_have_locked_for_the_next_time"),
+        postgres=pg("lock_free", " FOR UPDATE SKIP LOCKED", ""),
+    ),
+    Guard(
+        "rescue locks the parents of what fails first", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
+        postgres=pg_code("_rescue", "self.rows.lock(parents)", "pass"),
+    ),
+    Guard(
+        "services do not wait long for a lock", server("a_service_does_not_wait_long_and_keeps_its_session"),
+        postgres=pg_code("hasten", "self.set(\"lock_timeout\", IMPATIENT, local=True)", "pass", "connection"),
     ),
     Guard(
         "a worker without a beat is not robbed", peers("a_worker_without_a_row_is_judged_by_its_claims_alone"),

@@ -59,6 +59,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("park", dict(id=IDS, fence=ONES, wakes=ONES), "ready_pkey"),
     ("drop", dict(id=IDS, fence=ONES), "ready_pkey"),
     ("lock", dict(ids=IDS), "ready_pkey"),
+    ("lock_free", dict(ids=IDS), "ready_pkey"),
     ("wake", dict(ids=IDS, now=1), ""),
     ("held_by", dict(worker="worker1"), "ready_claimed"),
     ("expired", dict(dead_us=1, limit=10), "ready_claimed executions_pkey"),

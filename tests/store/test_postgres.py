@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -30,6 +30,7 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.postgres import connection as sessions
+from rhythm.store.postgres.rows import Ready
 from rhythm.store.postgres.store import PostgresStore
 from tests.support.postgres import Schemas
 from tests.support.stores import ready_rows
@@ -151,43 +152,86 @@ def test_a_wake_that_waits_for_a_park_makes_the_row_again(
     assert ready_rows(store) == [("w", 0, 0)]
 
 
-def test_a_rescuer_with_an_old_list_leaves_an_extended_claim_alone(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+def child(store: PostgresStore, ttl_s: float) -> dict[str, int]:
+    """`w.1`, claimed by `a` for so long: whoever fails it waits for its parent first."""
+    store.start([NewExecution("w.1", WORKFLOW, "main", "default", parent_id="w", child_no=1, root_id="w")])
+    return {claim.id: claim.fence for claim in store.claim("a", ["default"], 1, ttl_s)}
+
+
+@pytest.mark.parametrize("change", ["claim_expires_at = now_us() + 60000000", "fence = nextval('fences')"])
+def test_a_rescuer_with_an_old_list_leaves_what_was_extended_or_claimed_anew_alone(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor, change: str
 ) -> None:
+    child(store, -1.0)
     start(store, "w")
-    store.claim("a", ["default"], 1, -1.0)
-    session.execute("UPDATE ready SET claim_expires_at = now_us() + 60000000 WHERE id = 'w'")
-    with blocked(schemas, pool, lambda: store.rescue(10, 3)) as answer:
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    with blocked(schemas, pool, lambda: store.rescue(10, 1)) as answer:
+        session.execute(f"UPDATE ready SET {change} WHERE id = 'w.1'".encode())
         session.commit()
         assert answer.result() == []
 
 
-def test_a_rescuer_with_an_old_list_leaves_a_newer_claim_alone(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+def test_a_rescuer_leaves_what_others_have_locked_for_the_next_time(store: PostgresStore, session: psycopg.Connection) -> None:
+    start(store, "v", "w", "x")
+    store.claim("a", ["default"], 3, -1.0)
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    assert store.rescue(10, 3) == ["v", "x"]
+    assert store.rescue(10, 3) == []
+    session.rollback()
+    assert store.rescue(10, 3) == ["w"]
+
+
+@pytest.mark.parametrize("service", ["rescue", "sweep", "timers"])
+def test_a_service_does_not_wait_long_and_keeps_its_session(
+    store: PostgresStore, session: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
+    monkeypatch.setattr(sessions, "IMPATIENT", "1ms")
+    if service == "rescue":
+        child(store, -1.0)
     start(store, "w")
-    store.claim("a", ["default"], 1, -1.0)
-    session.execute("UPDATE ready SET fence = nextval('fences') WHERE id = 'w'")
-    with blocked(schemas, pool, lambda: store.rescue(10, 3)) as answer:
-        session.commit()
-        assert answer.result() == []
+    if service == "sweep":
+        store.start([NewExecution("w.1", TASK, "main", "default", parent_id="w", child_no=1, root_id="w")])
+        session.execute("UPDATE executions SET cancel_requested_at = 1 WHERE id = 'w.1'")
+    if service == "timers":
+        session.execute("INSERT INTO timer_tasks (execution_id, n, fire_at) VALUES ('w', 1, 0)")
+    session.commit()
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    lock = store.rows.lock
+
+    def hurried(ids: Iterable[str | None]) -> dict[str, Ready]:
+        assert store.db.query(b"SELECT current_setting('lock_timeout')").fetchall() == [("1ms",)]
+        return lock(ids)
+
+    monkeypatch.setattr(store.rows, "lock", hurried)
+    passes = {"rescue": lambda: store.rescue(10, 1), "sweep": lambda: store.sweep(10), "timers": lambda: store.fire_timers(10)[0]}
+    with pytest.raises(StoreError, match="another transaction has held for too long what this one needs") as told:
+        passes[service]()
+    assert (type(told.value), store.era) == (StoreError, 0)
+    session.rollback()
+    assert passes[service]()
 
 
 def dead(schemas: Schemas, store: PostgresStore, *ids: str) -> dict[str, int]:
     """The claims of worker `a`, which has beaten once, long ago."""
     start(store, *ids)
+    silent(schemas, store)
+    return {id: claim.fence for id, claim in claim(store).items()}
+
+
+def silent(schemas: Schemas, store: PostgresStore) -> None:
     store.beat(BEAT, {}, TTL)
     schemas.admin.execute(f"UPDATE {schemas.name}.worker_heartbeats SET beat_at = 0".encode())
-    return {id: claim.fence for id, claim in claim(store).items()}
 
 
 def test_a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile(
     schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
 ) -> None:
-    held = dead(schemas, store, "w")
+    silent(schemas, store)
+    held = child(store, TTL)
+    start(store, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    with blocked(schemas, pool, lambda: store.rescue(10, 3, 30.0)) as answer:
-        assert schemas.store().beat(BEAT, {}, TTL) == {"w": (held["w"], 0)}
+    with blocked(schemas, pool, lambda: store.rescue(10, 1, 30.0)) as answer:
+        assert schemas.store().beat(BEAT, {}, TTL) == {"w.1": (held["w.1"], 0)}
         session.commit()
         assert answer.result() == []
     assert store.held_by("a") == held
@@ -196,24 +240,21 @@ def test_a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile(
 def test_a_rescuer_with_an_old_list_leaves_the_newer_claim_of_a_dead_worker_alone(
     schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
 ) -> None:
-    dead(schemas, store, "w")
-    session.execute("UPDATE ready SET fence = nextval('fences') WHERE id = 'w'")
-    with blocked(schemas, pool, lambda: store.rescue(10, 3, 30.0)) as answer:
+    silent(schemas, store)
+    child(store, TTL)
+    start(store, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    with blocked(schemas, pool, lambda: store.rescue(10, 1, 30.0)) as answer:
+        session.execute("UPDATE ready SET fence = nextval('fences') WHERE id = 'w.1'")
         session.commit()
         assert answer.result() == []
 
 
-def test_two_rescuers_of_one_worker_take_its_claims_once(
-    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
-) -> None:
-    dead(schemas, store, "v", "w", "x")
-    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    rescuers = [schemas.store(), schemas.store()]
-    passes = [lambda store=store: store.rescue(10, 3, 30.0) for store in rescuers]
-    with blocked(schemas, pool, passes[0]) as first, blocked(schemas, pool, passes[1], 2) as second:
-        session.commit()
-        taken = [first.result(), second.result()]
-    assert sorted(taken, key=str) == [["v", "w", "x"], []]
+def test_two_rescuers_of_one_worker_take_its_claims_once(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
+    dead(schemas, store, *(f"w{i:02}" for i in range(50)))
+    passes = [pool.submit(store.rescue, 10, 3, 30.0) for store in [schemas.store(), schemas.store()] for _ in range(10)]
+    taken = sorted(id for each in passes for id in each.result()) + sorted(store.rescue(100, 3, 30.0))
+    assert sorted(taken) == [f"w{i:02}" for i in range(50)]
 
 
 def test_a_beat_waits_for_no_lock_and_prolongs_the_other_claims(
@@ -494,7 +535,6 @@ def test_a_broken_connection_is_a_store_error_once_and_opened_again(schemas: Sch
     ("setting", "value", "problem"),
     [
         ("default_transaction_read_only", "on", "read-only"),
-        ("lock_timeout", "1ms", "lock timeout"),
         ("statement_timeout", "1ms", "statement timeout"),
     ],
 )
@@ -509,6 +549,25 @@ def test_a_session_that_cannot_do_its_work_is_a_store_error_once_and_opened_agai
         direct.cancel(["w"])
     session.rollback()
     assert direct.cancel(["w"]) == {"w": True}
+
+
+def test_a_lock_that_others_hold_for_too_long_is_no_lost_database(direct: PostgresStore, session: psycopg.Connection) -> None:
+    start(direct, "w")
+    session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
+    direct.db.alone(lambda: direct.db.set("lock_timeout", "1ms"))
+    for _ in range(2):
+        with pytest.raises(StoreError, match="another transaction has held for too long what this one needs") as told:
+            direct.cancel(["w"])
+    assert (type(told.value), direct.era) == (StoreError, 0)
+    session.rollback()
+    assert direct.cancel(["w"]) == {"w": True}
+
+
+def test_a_process_that_is_frozen_in_a_transaction_loses_it_soon_and_transactions_of_users_last(direct: PostgresStore) -> None:
+    bound = b"SELECT current_setting('idle_in_transaction_session_timeout')"
+    assert direct.db.transaction(lambda: direct.db.query(bound).fetchall()) == [("10s",)]
+    with direct.spare.connection() as lent:
+        assert lent.execute(bound).fetchall() == [("0",)]
 
 
 def test_calls_that_wait_for_a_lock_keep_nobody_else_waiting(

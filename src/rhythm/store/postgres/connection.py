@@ -33,13 +33,22 @@ PINNED = {
     "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
 }  # fmt: skip
 
-# A process that is frozen in the middle of a transaction is not to freeze the others for ever.
-BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "60s"}
+# A process that is frozen in the middle of a transaction is not to freeze the others for ever. No code of users runs within ours.
+BOUNDED = {"lock_timeout": "20s", "idle_in_transaction_session_timeout": "10s"}
+IMPATIENT = "2s"  # for a lock: whoever comes back anyway need not insist
+
+# Who only reads is in nobody's way.
+READING = {**dict.fromkeys(PINNED, "on"), "plan_cache_mode": "force_custom_plan", "jit": "off", "idle_in_transaction_session_timeout": "0"}
 
 FROZEN: LiteralString = "ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 POOLER = (
     "a pooler lies between Rhythm and the PostgreSQL server, and gives it another session for every transaction: "
     "add pooled=true to the URL (…?pooled=true), or connect to the server itself"
+)
+
+LOCKED = (
+    "another transaction has held for too long what this one needs (`rhythm doctor` tells how old the oldest is; "
+    "pg_stat_activity and pg_locks tell whose it is)"
 )
 
 DIRECT = Access()
@@ -144,6 +153,10 @@ class Connection:
         """Sets a parameter of the session, or of the transaction."""
         self.query(b"SELECT set_config(%(name)s, %(value)s, %(local)s)", {"name": name, "value": value, "local": local})
 
+    def hasten(self) -> None:
+        """The transaction does not wait long for what others have locked."""
+        self.set("lock_timeout", IMPATIENT, local=True)
+
     def script(self, text: str) -> None:
         """Several statements without values, which may take long."""
         assert self._open is not None
@@ -165,7 +178,7 @@ class Connection:
             self._begin(self._open, b"SELECT 1", None, f"BEGIN {FROZEN}")
         else:
             self._open.execute(f"SET TRANSACTION {FROZEN}")
-        self.query(_setting(dict.fromkeys(PINNED, "on") | {"plan_cache_mode": "force_custom_plan", "jit": "off"}, local=True))
+        self.query(_setting(READING, local=True))
         self._open.answer_s = LONG_S
 
     # the connection itself
@@ -177,6 +190,8 @@ class Connection:
                     return self._once(work)
                 except (AgainError, errors.DeadlockDetected, errors.SerializationFailure):
                     self._mine.freed.clear()
+                except errors.LockNotAvailable as problem:
+                    raise StoreError(f"{LOCKED}: {problem}") from problem
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
                     raise
                 except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:

@@ -79,6 +79,10 @@ RETURNING id, fence
 -- The one pass over all ready rows that a transaction will touch; parents come before their children.
 SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE
 
+-- name: lock_free
+SELECT id, kind, state, fence, wakes, attempt, claimed_by, claim_expires_at, crashes FROM ready
+WHERE id = ANY(%(ids)s::text[]) ORDER BY id FOR UPDATE SKIP LOCKED
+
 -- name: related
 -- What a flush may wake besides its own rows: parents of what ends, child workflows that are asked to end, receivers of signals.
 -- Here and below, OFFSET 0 keeps the look-up of children a look-up for each parent: a plan that was made when there were few executions,
@@ -190,7 +194,7 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
 
 -- name: expired
 -- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead_us` no worker is dead.
-SELECT r.id, r.fence, e.parent_id, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(dead_us)s::bigint)))
 ORDER BY r.claimed_by LIMIT %(limit)s

@@ -64,6 +64,11 @@ class Rows:
         rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
         return {row[0]: Ready(*row) for row in rows}
 
+    def lock_free(self, ids: Iterable[str]) -> dict[str, Ready]:
+        """Waits for nobody: what others have locked is left out. After `lock`, if both are needed."""
+        rows = self.db.all("lock_free", ids=list(ids))
+        return {row[0]: Ready(*row) for row in rows}
+
     def wake(self, ids: Iterable[str | None], now: int) -> None:
         asleep = sorted({id for id in ids if id is not None})
         if asleep and (FREE,) in self.db.all("wake", ids=asleep, now=now):

@@ -85,6 +85,7 @@ class Expired(Record):
 
     id: str
     fence: int
+    crashes: int
     parent_id: str | None
     ended: bool
     now: int
@@ -98,6 +99,17 @@ def transaction(method: Method[P, T]) -> Method[P, T]:
         return self.db.transaction(lambda: method(self, *args, **kwargs))
 
     return inside
+
+
+def service(method: Method[P, T]) -> Method[P, T]:
+    """A transaction of what is done again after a while: it does not wait long for others."""
+
+    @wraps(method)
+    def inside(self: PostgresStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        self.db.hasten()
+        return method(self, *args, **kwargs)
+
+    return transaction(inside)
 
 
 def alone(method: Method[P, T]) -> Method[P, T]:
@@ -271,12 +283,17 @@ class PostgresStore(base.Store):
         expired = self._all("expired", dead_us=_us(dead_after_s), limit=limit)
         return self._rescue([Expired(*row) for row in expired], crash_limit, dead_after_s) if expired else []
 
-    @transaction
+    @service
     def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_after_s: float | None) -> list[str]:
-        """The whole condition is tested once more under the locks, beats too, in a later statement than that which took them."""
+        """The whole condition is tested once more under the locks, beats too, in a later statement than that which took them.
+
+        What a process has locked that is frozen, or slow, is left for the next time. Parents of what may fail are waited for; they
+        come first, so nobody is waited for who waits.
+        """
         now, found = expired[0].now, {row.id: row for row in expired}
-        locked = self.rows.lock([*found, *(row.parent_id for row in expired)])
-        held = [row for id, row in locked.items() if id in found and row.fence == found[id].fence]
+        if parents := [row.parent_id for row in expired if row.crashes + 1 >= crash_limit]:
+            self.rows.lock(parents)
+        held = [row for id, row in self.rows.lock_free(found).items() if row.fence == found[id].fence]
         dead = self._dead(held, now, dead_after_s)
         lost = [row for row in held if _expired(row, now) or row.claimed_by in dead]
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
@@ -568,7 +585,7 @@ class PostgresStore(base.Store):
                 late((now - fire_at) / US)
         return count, due
 
-    @transaction
+    @service
     def _fire_due(self, limit: int, now: int) -> tuple[int, list[int], int | None]:
         """How many, when the timers among them were due, and when the next is."""
         timers = self.db.all("due_timers", now=now, limit=limit)
@@ -599,7 +616,7 @@ class PostgresStore(base.Store):
         found = self._all("cancelled_tasks", limit=limit)
         return self._end_cancelled(found) if found else []
 
-    @transaction
+    @service
     def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
