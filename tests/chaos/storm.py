@@ -14,7 +14,7 @@ from tests.chaos.report import Figure, at_least, none, shown, spread
 from tests.chaos.server import Server, own_server
 from tests.chaos.world import SHORT, World, world
 
-WORKERS, IN_FLIGHT = 6, 40
+WORKERS, IN_FLIGHT = 3, 20  # two cores: what starts, and what stops in its second, needs some of them
 GRACES_S = (0.0, 1.0, 5.0)
 POLL_S = 1.0  # as in production
 STARTING_S = 1.5  # within which some are told to stop
@@ -66,9 +66,9 @@ class Storm:
         self.outages = 0
 
     def start(self) -> None:
-        while len(self.w.workers.alive) < (WORKERS if self.count > 20 else 3):
+        while len(self.w.workers.alive) < WORKERS:
             grace_s = self.w.chance.choice(GRACES_S)
-            several = self.w.chance.random() < 0.3
+            several = self.w.chance.random() < 0.2
             options = ("--processes", "2") if several else ()
             [process] = self.w.workers.start(settings={"RHYTHM_SHUTDOWN_GRACE": f"{grace_s:.0f}"}, options=options)
             self.graces[process] = grace_s
@@ -91,7 +91,7 @@ class Storm:
             else:
                 self.tell(self.w.chance.choice(ready), True)
         self.start()
-        return self.w.chance.random() * 0.2
+        return 0.1 + self.w.chance.random() * 0.8
 
     def tell(self, process: Process, answers: bool) -> None:
         self.farewells.append(Farewell(process, self.graces[process], answers, self.w.chance.random() < 0.1))
