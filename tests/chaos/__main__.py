@@ -12,9 +12,11 @@ import sys
 import time
 import traceback
 
+import pytest
+
 from tests.chaos.report import Figure
 
-SCENARIOS = ("kills", "database", "frozen", "cut", "clocks", "storm", "poison", "sqlite", "sleeping")
+SCENARIOS = ("kills", "database", "frozen", "cut", "clocks", "storm", "poison", "sqlite", "sleeping", "failover", "polling")
 FULL_MINUTES = 10.0
 TOTALS = ("programs completed", "kills", "fenced", "ambiguous", "wrong results", "committed tasks run again", "rules broken")
 
@@ -48,7 +50,7 @@ def _show(name: str, seed: int, scale: float) -> list[Figure]:
     began = time.monotonic()
     try:
         figures = run(name, seed, scale)
-    except Exception:
+    except (Exception, pytest.skip.Exception):
         traceback.print_exc()
         figures = [Figure("the scenario itself", "failed", "", False)]
     print(f"\r{name}: {time.monotonic() - began:.0f} s{' ' * 40}")

@@ -43,28 +43,24 @@ def begun(lines: Iterable[Line]) -> dict[str, list[Line]]:
     return by_task
 
 
-def again(lines: Iterable[Line], finished_at: Mapping[str, int]) -> list[str]:
+def again(lines: Iterable[Line], finished_at: Mapping[str, int]) -> list[Line]:
     """Bodies that began after the end of their task was committed: `finished_at` is by task, on the database's clock."""
-    offset = offset_us()
-    return [
-        f"{line.task} began on {line.pid} {(line.at_us + offset - finished_at[line.task]) / 1e6:.3f} s after its end"
-        for line in lines
-        if line.what == "began" and line.task in finished_at and line.at_us + offset > finished_at[line.task] + SLACK_US
-    ]
+    ended = {task: at_us - offset_us() + SLACK_US for task, at_us in finished_at.items()}
+    return [line for line in lines if line.what == "began" and line.task in ended and line.at_us > ended[line.task]]
 
 
 def takeovers_s(lines: list[Line], gone: Mapping[int, float]) -> list[float]:
-    """For every body that was running when its process went (`gone`: pid to when): how long until another one began it again."""
-    open_on = defaultdict[int, set[str]](set)
+    """For every body that was running when its process went (`gone`: pid to when): how long until another one began it again. What
+    was given back before the process went may have begun before that, too: 0."""
+    running = dict[tuple[int, str], int]()  # since when
     for line in lines:
         if line.pid in gone and line.what == "began":
-            open_on[line.pid].add(line.task)
+            running[line.pid, line.task] = line.at_us
         elif line.pid in gone:
-            open_on[line.pid].discard(line.task)
+            running.pop((line.pid, line.task), None)
     starts = begun(lines)
     found = []
-    for pid, tasks in open_on.items():
-        for task in tasks:
-            later = [line.at_us / 1e6 - gone[pid] for line in starts[task] if line.at_us / 1e6 > gone[pid]]
-            found += later[:1]
+    for (pid, task), since_us in running.items():
+        later = [line.at_us / 1e6 - gone[pid] for line in starts[task] if line.pid != pid and line.at_us > since_us]
+        found += [max(0.0, later[0])] if later else []
     return found

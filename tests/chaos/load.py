@@ -53,7 +53,10 @@ class Load:
         """Starts a workflow of the scenario's own once for each of these inputs, all at once; its ids."""
         made = compiled(name, text, Expected("completed", result))
         self.store.register(made.definitions)
-        new = [NewExecution(f"{name}-{i}", WORKFLOW, name, "default", json.dumps(one), made.version) for i, one in enumerate(inputs)]
+        first = sum(id.startswith(f"{name}-") for id in self.started)
+        new = [
+            NewExecution(f"{name}-{first + i}", WORKFLOW, name, "default", json.dumps(one), made.version) for i, one in enumerate(inputs)
+        ]
         self.store.start(new)
         self.started |= {row.id: made for row in new}
         self.extra += len(new)

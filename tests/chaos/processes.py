@@ -38,6 +38,7 @@ class Process:
         self.popen, self._log, self.pid = popen, log, popen.pid
         self.began = time.monotonic()
         self.killed_at: float | None = None
+        self.machine = ""  # where it believes to be
 
     @property
     def alive(self) -> bool:
@@ -46,10 +47,16 @@ class Process:
     def log(self) -> str:
         return self._log.read_text(errors="replace")
 
-    def worker_name(self) -> str:
-        """What it is called in the database; empty before it works."""
-        found = re.search(r"^rhythm: worker (\S+): ", self.log(), re.MULTILINE)
-        return found[1] if found else ""
+    def worker_names(self) -> list[str]:
+        """What it is called in the database, or its processes are; empty before it works."""
+        return re.findall(r"^rhythm: worker (\S+): ", self.log(), re.MULTILINE)
+
+    def pids(self) -> list[int]:
+        """Its own and, of a supervisor, those of its processes."""
+        try:
+            return [self.pid, *map(int, Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split())]
+        except OSError:  # it has gone
+            return [self.pid]
 
     def kill(self) -> None:
         self.killed_at = time.monotonic()
@@ -86,15 +93,23 @@ class Workers:
     @property
     def ready(self) -> list[Process]:
         """Those that have begun to work."""
-        return [process for process in self.alive if process.worker_name()]
+        return [process for process in self.alive if process.worker_names()]
 
-    def start(self, count: int = 1, settings: Mapping[str, str] | None = None, before: Sequence[str] = ()) -> list[Process]:
-        started = [self._start({**self.settings, **(settings or {})}, before) for _ in range(count)]
+    def start(
+        self, count: int = 1, settings: Mapping[str, str] | None = None, before: Sequence[str] = (), options: Sequence[str] = ()
+    ) -> list[Process]:
+        """`before`: a command that starts the worker, such as strace; `options`: of the worker's own command."""
+        started = [self._start({**self.settings, **(settings or {})}, before, options) for _ in range(count)]
         self.all += started
         return started
 
-    def _start(self, settings: Mapping[str, str], before: Sequence[str]) -> Process:
-        """`before`: a command that starts the worker, such as strace."""
+    def start_on(self, machine: str) -> Process:
+        """A worker that takes itself for one on this machine: it sees whose processes have ended there, and nowhere else."""
+        [process] = self.start(settings={"RHYTHM_TEST_MACHINE": machine})
+        process.machine = machine
+        return process
+
+    def _start(self, settings: Mapping[str, str], before: Sequence[str], options: Sequence[str]) -> Process:
         log = self.folder / "logs" / f"{len(self.all)}-{time.monotonic_ns()}"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
@@ -102,7 +117,7 @@ class Workers:
         worker = [sys.executable, "-m", "rhythm", "worker", "--app", str(APP), "--database", self.url, "--concurrency", "16"]
         with log.open("wb") as out:
             popen = subprocess.Popen(
-                [*before, *worker],
+                [*before, *worker, *options],
                 cwd=self.folder,
                 env={**inherited, **ledger, **settings},
                 stdout=out,

@@ -18,7 +18,8 @@ class Figure(NamedTuple):
 
 
 def shown(name: str, value: float | str) -> Figure:
-    return Figure(name, value)
+    """It must be nothing in particular, and says so."""
+    return Figure(name, value, "informative")
 
 
 def none(name: str, found: int | Sequence[object]) -> Figure:

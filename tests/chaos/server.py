@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,8 +34,7 @@ class Server:
         self._drop = _unprivileged() if os.geteuid() == 0 else None
 
     def make(self) -> None:
-        options = ("-U", "rhythm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        self._run(str(_binaries() / "initdb"), "-D", str(self.folder / "data"), *options)
+        self._run("cp", "-R", str(_template()), str(self.folder / "data"))
 
     def start(self) -> None:
         """Returns when it accepts connections."""
@@ -75,6 +76,19 @@ class Server:
     def logged(self, text: str) -> int:
         """How often the server has written this into its log."""
         return self.log.read_text(errors="replace").count(text) if self.log.exists() else 0
+
+
+@cache
+def _template() -> Path:
+    """The files of a server that was never started, made once: copying them is much quicker."""
+    folder = Path(tempfile.mkdtemp(prefix="rhythm-chaos-", dir="/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    server = Server(folder, "")
+    if server._drop:
+        shutil.chown(folder, "nobody")
+    options = ("-U", "rhythm", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+    server._run(str(_binaries() / "initdb"), "-D", str(folder / "data"), *options)
+    return folder / "data"
 
 
 @contextlib.contextmanager

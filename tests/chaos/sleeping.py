@@ -24,7 +24,7 @@ ASKED = re.compile(r"LOG:  (?:statement|execute [^:]*): ")
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    count, watch_s = max(50, round(1000 * scale)), max(4.0, 40.0 * scale)
+    count, watch_s = max(50, round(1000 * scale)), max(3.0, 40.0 * scale)
     with own_server("-c log_min_messages=log") as server, world(server.url, seed, 1, ORDINARY) as w:
         w.workers.start()
         asleep = w.load.start("asleep", ASLEEP, [None] * count)

@@ -21,29 +21,34 @@ from functools import cache
 from typing import Any
 
 import rhythm
+from rhythm.worker import neighbours, worker
 
-logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.WARNING)
+logging.basicConfig(format="%(relativeCreated)d ms %(levelname)s %(message)s", level=logging.INFO)
 if "FAKETIME" in os.environ:  # it refuses the way in which Python sleeps
     time.sleep = lambda seconds: threading.Event().wait(seconds) and None
 LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the longest of the ordinary tasks
 
 
-def _count_commits(file: str) -> None:
-    """A byte for each group commit that was acknowledged."""
-    counted, commit = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), SqliteStore.commit
+def _mark_commits(file: str) -> None:
+    """Whoever watches the calls of the system sees where a group commit begins, and where it is acknowledged."""
+    marks, commit = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), SqliteStore.commit
 
-    def counting(self: SqliteStore, turns: Any, ends: Any) -> Any:
+    def marking(self: SqliteStore, turns: Any, ends: Any) -> Any:
+        os.write(marks, b"<")
         answer = commit(self, turns, ends)
-        os.write(counted, b".")
+        os.write(marks, b">")
         return answer
 
-    SqliteStore.commit = counting  # type: ignore[method-assign]
+    SqliteStore.commit = marking  # type: ignore[method-assign]
 
 
 if "RHYTHM_TEST_CHAOS_COMMITS" in os.environ:
     from rhythm.store.sqlite.store import SqliteStore
 
-    _count_commits(os.environ["RHYTHM_TEST_CHAOS_COMMITS"])
+    _mark_commits(os.environ["RHYTHM_TEST_CHAOS_COMMITS"])
+
+if "RHYTHM_TEST_MACHINE" in os.environ:
+    neighbours.MACHINE = worker.MACHINE = os.environ["RHYTHM_TEST_MACHINE"]
 
 
 @cache
@@ -61,8 +66,10 @@ def _note(what: str) -> None:
 @contextmanager
 def _noted() -> Iterator[None]:
     _note("began")
-    yield
-    _note("ended")
+    try:
+        yield
+    finally:
+        _note("ended")
 
 
 @rhythm.task
@@ -110,6 +117,13 @@ def long(seconds: float) -> float:
 
 @rhythm.task
 def leave() -> None:
+    _note("began")
+    os._exit(3)
+
+
+@rhythm.task(retries=10)
+def stubborn() -> None:
+    """May be tried more often than a worker may die of it."""
     _note("began")
     os._exit(3)
 

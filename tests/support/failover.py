@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -47,6 +48,10 @@ class Pair:
                 standby.execute("SELECT pg_reload_conf()")
             while primary.execute("SELECT 1 FROM pg_stat_replication").fetchone() is not None:
                 pass
+
+    def rows(self, place: Path, text: str) -> list[Any]:
+        with psycopg.connect(self.at(place), autocommit=True) as connection:
+            return connection.execute(text.encode()).fetchall()
 
     def promote(self) -> None:
         self._control(self.standby, "promote")
