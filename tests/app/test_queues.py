@@ -54,7 +54,7 @@ def test_workers_tell_how_they_are_and_the_dead_are_told_apart(make_app: MakeApp
         assert seen.started_at <= seen.beat_at
         assert {queue.name: (queue.running, queue.workers) for queue in app.queues()}["default"] == (1, 1)
         copied = "host, pid, machine, queues, concurrency, running, draining, version"
-        rows(app.store, f"INSERT INTO worker_heartbeats SELECT 'two', {copied}, 0, 0 FROM worker_heartbeats")
+        rows(app.store, f"INSERT INTO worker_heartbeats SELECT 'two', {copied}, 0, 0, 0 FROM worker_heartbeats")
         assert {seen.name[:3]: seen.state for seen in app.workers()} == {"one": "live", "two": "dead"}
         app.running[0]._worker.draining = True
         reached(lambda: any(seen.state == "draining" for seen in app.workers()))

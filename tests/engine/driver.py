@@ -153,7 +153,7 @@ class World:
         self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
         self.worker.sleep = lambda seconds: None
         self.worker.complain = self.observe
-        settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6, dead_after_s=self.settings.dead_after_s)
+        settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
         self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
 
     def observe(self, what: str, id: str, detail: str) -> None:

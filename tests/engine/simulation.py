@@ -281,7 +281,6 @@ class Simulation:
     def _service(self) -> Services:
         settings = ServiceSettings(
             crash_limit=self.crash_limit, batch=self.chance.choice((1, 100)), timer_poll_s=1e6, sweep_every_s=7.0, sweep_batch=2,
-            dead_after_s=self.settings.dead_after_s,
         )  # fmt: skip
         store, holder = Interleaved(self, None), f"services {self.chance.random()}"
         return Services(store, settings, self.clock.now, self.clock.us, self.program, self._saw, holder)  # type: ignore[arg-type]

@@ -126,7 +126,7 @@ def signal(id: str, to: str, n: int, name: str) -> str:
 
 
 def heartbeat(worker: str, at: int) -> str:
-    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '', '[]', 1, 1, (1 = 0), '', 1, {at})"
+    return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '', '[]', 1, 1, (1 = 0), '', 1, {at}, 30000000)"
 
 
 def executions(id: str, changes: str) -> str:

@@ -369,11 +369,11 @@ RESCUE = (
     ),
     Guard(
         "rescue repeats its condition under the lock: beats", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
-        postgres=pg("dead_workers", " AND beat_at < %(before)s", " AND %(before)s > 0"),
+        postgres=pg("dead_workers", " AND beat_at + dead_after_us < %(now)s", " AND %(now)s > 0"),
     ),
     Guard(
         "rescue reads the beats after the lock", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
-        postgres=pg_code("_rescue", "dead = self._dead(held, now, dead_after_s)", "dead = {row.claimed_by for row in held}"),
+        postgres=pg_code("_rescue", "self._dead(held, now) if dead else set()", "{row.claimed_by for row in held}"),
     ),
     Guard(
         "rescue waits for nobody", server("a_rescuer_leaves_what_others_have_locked_for_the_next_time"),
@@ -393,9 +393,15 @@ RESCUE = (
     ),
     Guard(
         "a worker without a beat is not robbed", peers("a_worker_without_a_row_is_judged_by_its_claims_alone"),
-        lite("expired", "r.claimed_by IN (SELECT", ":dead_us AND r.claimed_by NOT IN (SELECT"),
-        pg("expired", "OR r.claimed_by = ANY(", "OR %(dead_us)s::bigint > 0 AND r.claimed_by <> ALL(")
-        + pg_code("_rescue", "dead = self._dead(held, now, dead_after_s)", "dead = {row.claimed_by for row in held}"),
+        lite("expired", "r.claimed_by IN (SELECT", ":dead AND r.claimed_by NOT IN (SELECT"),
+        pg("expired", "OR r.claimed_by = ANY(", "OR %(dead)s::bool AND r.claimed_by <> ALL(")
+        + pg_code("_rescue", "self._dead(held, now) if dead else set()", "{row.claimed_by for row in held}"),
+    ),
+    Guard(
+        "a worker is dead by its own time", peers("a_worker_is_dead_when_it_says_so_whoever_asks"),
+        lite("expired", "h.beat_at + h.dead_after_us <", "h.beat_at + 3000000 <"),
+        pg("expired", "h.beat_at + h.dead_after_us <", "h.beat_at + 3000000 <")
+        + pg("dead_workers", "beat_at + dead_after_us <", "beat_at + 3000000 <"),
     ),
     Guard(
         "a look misses no dead worker", peers("recovering_rescues_and_ends_cancelled_tasks"),

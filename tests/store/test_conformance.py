@@ -567,14 +567,15 @@ def test_all_of_many_is_decided_when_the_last_has_ended_or_one_has_failed(store:
 def test_only_expired_claims_and_those_of_dead_workers_are_rescued(store: Store, clock: Clock) -> None:
     store.start([workflow("x"), workflow("y")])
     store.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, TTL)
-    store.beat(Beat("b", "host", 2, ("default",), 4, 0, False, "1"), {}, TTL)
+    store.beat(Beat("b", "host", 2, ("default",), 4, 0, False, "1", dead_after_s=10.0), {}, TTL)
     claims(store, "a", 1)
     clock.forward(10)
     claims(store, "b", 1)
     store.beat(Beat("a", "host", 1, ("default",), 4, 1, False, "1"), {}, TTL)
-    assert (store.rescue(10, 3), store.rescue(10, 3, 10.0)) == ([], [])
-    assert store.rescue(10, 3, 9.9) == ["y"]
-    clock.forward(TTL - 10)
+    assert (store.rescue(10, 3), store.rescue(10, 3, dead=True)) == ([], [])
+    clock.forward(0.1)
+    assert (store.rescue(10, 3), store.rescue(10, 3, dead=True)) == ([], ["y"])
+    clock.forward(TTL - 10.1)
     assert store.rescue(10, 3) == []
     clock.forward(0.000001)
     assert store.rescue(10, 3) == ["x"]

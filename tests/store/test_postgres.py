@@ -230,7 +230,7 @@ def test_a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile(
     held = child(store, TTL)
     start(store, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    with blocked(schemas, pool, lambda: store.rescue(10, 1, 30.0)) as answer:
+    with blocked(schemas, pool, lambda: store.rescue(10, 1, dead=True)) as answer:
         assert schemas.store().beat(BEAT, {}, TTL) == {"w.1": (held["w.1"], 0)}
         session.commit()
         assert answer.result() == []
@@ -244,7 +244,7 @@ def test_a_rescuer_with_an_old_list_leaves_the_newer_claim_of_a_dead_worker_alon
     child(store, TTL)
     start(store, "w")
     session.execute("SELECT 1 FROM ready WHERE id = 'w' FOR UPDATE")
-    with blocked(schemas, pool, lambda: store.rescue(10, 1, 30.0)) as answer:
+    with blocked(schemas, pool, lambda: store.rescue(10, 1, dead=True)) as answer:
         session.execute("UPDATE ready SET fence = nextval('fences') WHERE id = 'w.1'")
         session.commit()
         assert answer.result() == []
@@ -252,8 +252,8 @@ def test_a_rescuer_with_an_old_list_leaves_the_newer_claim_of_a_dead_worker_alon
 
 def test_two_rescuers_of_one_worker_take_its_claims_once(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     dead(schemas, store, *(f"w{i:02}" for i in range(50)))
-    passes = [pool.submit(store.rescue, 10, 3, 30.0) for store in [schemas.store(), schemas.store()] for _ in range(10)]
-    taken = sorted(id for each in passes for id in each.result()) + sorted(store.rescue(100, 3, 30.0))
+    passes = [pool.submit(store.rescue, 10, 3, True) for store in [schemas.store(), schemas.store()] for _ in range(10)]
+    taken = sorted(id for each in passes for id in each.result()) + sorted(store.rescue(100, 3, dead=True))
     assert sorted(taken) == [f"w{i:02}" for i in range(50)]
 
 

@@ -106,7 +106,7 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
     store.commit(parking, [])
     store.beat(BEAT, {}, 30.0)
     idle: list[Callable[[], Any]] = [
-        lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.recover(100, 3, 30.0), lambda: store.beat(BEAT, {}, 30.0),
+        lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.recover(100, 3, True), lambda: store.beat(BEAT, {}, 30.0),
         lambda: store.paused_queues(), lambda: store.declared(), lambda: store.workers(),
         lambda: Rescuer(store, ServiceSettings(), None).run_once(0.0),
     ]  # fmt: skip

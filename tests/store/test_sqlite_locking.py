@@ -89,7 +89,7 @@ def test_who_finds_nothing_to_do_needs_no_write_lock(tmp_path: Path, monkeypatch
         store.declare([task])
         store.beat(Beat("a", "host", 1, ("default",), 4, 0, False, "1"), {}, 30.0)
         other.execute("BEGIN IMMEDIATE")
-        assert (store.claim("a", ["default"], 1, 30.0), store.recover(10, 3, 30.0)) == ([], Recovered())
+        assert (store.claim("a", ["default"], 1, 30.0), store.recover(10, 3, dead=True)) == ([], Recovered())
         store.declare([task])
         assert (store.declared(), store.paused_queues(), len(store.workers())) == ([task], {"default"}, 1)
         assert [queue.name for queue in store.queues()] == ["default", "system"]

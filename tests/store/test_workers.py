@@ -51,7 +51,7 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def beat(worker: str = "a", **changes: object) -> Beat:
-    return Beat(worker, "host", 7, ("default", "mail"), 4, 2, False, "1.0").replace(**changes)
+    return Beat(worker, "host", 7, ("default", "mail"), 4, 2, False, "1.0", dead_after_s=DEAD).replace(**changes)
 
 
 def start(store: Store, *ids: str, queue: str = "default", type: int = WORKFLOW) -> None:
@@ -109,7 +109,7 @@ def test_a_late_beat_of_a_rescued_worker_gets_nothing_back(store: Store, clock: 
     store.beat(beat(), {}, TTL)
     held = fences(claims(store))
     clock.forward(DEAD + 1)
-    assert store.rescue(10, 3, DEAD) == ["x", "y"]
+    assert store.rescue(10, 3, dead=True) == ["x", "y"]
     assert store.beat(beat(), held, TTL) == {}
     assert ready_rows(store) == [("x", 0, 0), ("y", 0, 0)]
     taken = fences(claims(store, "b", limit=1))
@@ -130,7 +130,7 @@ def test_a_late_beat_keeps_what_has_expired_and_nobody_has_taken(store: Store, c
     held = fences(claims(store))
     clock.forward(TTL + 5)
     assert store.beat(beat(), held, TTL) == {"x": (held["x"], 0)}
-    assert store.rescue(10, 3, DEAD) == []
+    assert store.rescue(10, 3, dead=True) == []
 
 
 def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> None:
@@ -141,8 +141,8 @@ def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> No
     clock.forward(5)
     store.beat(beat(running=3, draining=True, pid=2**40), {}, TTL)
     clock.forward(1)
-    seen = SeenWorker("a", "host", 2**40, ("default", "mail"), 4, 3, True, "1.0", NOW, NOW + 5_000_000, 2, clock.us)
-    other = SeenWorker("b", "host", 7, (), 4, 2, False, "1.0", NOW, NOW, 0, clock.us)
+    seen = SeenWorker("a", "host", 2**40, ("default", "mail"), 4, 3, True, "1.0", NOW, NOW + 5_000_000, 2, clock.us, dead_after_s=DEAD)
+    other = SeenWorker("b", "host", 7, (), 4, 2, False, "1.0", NOW, NOW, 0, clock.us, dead_after_s=DEAD)
     assert store.workers() == [seen, other]
     store.leave("a")
     store.leave("nobody")
@@ -158,13 +158,30 @@ def test_claims_of_a_silent_worker_are_taken_long_before_they_expire(store: Stor
         store.beat(beat(worker), {}, TTL)
         claims(store, worker, limit=1)
     clock.forward(DEAD)
-    assert store.rescue(10, 3, DEAD) == []
+    assert store.rescue(10, 3, dead=True) == []
     store.beat(beat("b"), {}, TTL)
     clock.forward(0.000001)
     assert store.rescue(10, 3) == []
-    assert store.rescue(10, 3, DEAD) == ["x"]
-    assert store.rescue(10, 3, DEAD) == []
+    assert store.rescue(10, 3, dead=True) == ["x"]
+    assert store.rescue(10, 3, dead=True) == []
     assert list(claims(store, "c")) == ["x"]
+
+
+def test_a_worker_is_dead_when_it_says_so_whoever_asks(store: Store, clock: Clock) -> None:
+    """It knows that time, and begins nothing beyond it; that of another may be shorter."""
+    start(store, "x", "y")
+    for worker, dead_after_s in (("a", 60.0), ("b", 3.0)):
+        store.beat(beat(worker, dead_after_s=dead_after_s), {}, TTL)
+        store.claim(worker, ["default"], 1, 300.0)
+    clock.forward(3.5)
+    assert [queue.workers for queue in store.queues() if queue.name == "mail"] == [1]
+    assert store.health().silent == (Silent("b", 1, NOW),)
+    assert (store.look(), store.look(dead=True)) == ((False, False, False), (True, False, False))
+    assert store.recover(10, 3, dead=True).rescued == ("y",)
+    clock.forward(56.5)
+    assert (store.look(dead=True)[0], store.rescue(10, 3, dead=True)) == (False, [])
+    clock.forward(0.000001)
+    assert (store.look(dead=True)[0], store.rescue(10, 3, dead=True)) == (True, ["x"])
 
 
 @pytest.mark.parametrize("gone", ["never beat", "left"])
@@ -175,9 +192,9 @@ def test_a_worker_without_a_row_is_judged_by_its_claims_alone(store: Store, cloc
         store.leave("a")
     claims(store)
     clock.forward(TTL)
-    assert store.rescue(10, 3, DEAD) == []
+    assert store.rescue(10, 3, dead=True) == []
     clock.forward(0.000001)
-    assert store.rescue(10, 3, DEAD) == ["x"]
+    assert store.rescue(10, 3, dead=True) == ["x"]
 
 
 def test_an_expired_claim_is_taken_although_its_worker_lives(store: Store, clock: Clock) -> None:
@@ -185,7 +202,7 @@ def test_an_expired_claim_is_taken_although_its_worker_lives(store: Store, clock
     claims(store)
     clock.forward(TTL + 1)
     store.beat(beat(), {}, TTL)
-    assert store.rescue(10, 3, DEAD) == ["x"]
+    assert store.rescue(10, 3, dead=True) == ["x"]
 
 
 def test_of_two_rescuers_one_takes_each_claim(stores: Stores, store: Store, clock: Clock) -> None:
@@ -194,20 +211,20 @@ def test_of_two_rescuers_one_takes_each_claim(stores: Stores, store: Store, cloc
     claims(store)
     clock.forward(DEAD + 1)
     other = stores.store(clock)
-    assert sorted(store.rescue(2, 3, DEAD) + other.rescue(2, 3, DEAD)) == ["x", "y", "z"]
-    assert store.rescue(10, 3, DEAD) == []
+    assert sorted(store.rescue(2, 3, dead=True) + other.rescue(2, 3, dead=True)) == ["x", "y", "z"]
+    assert store.rescue(10, 3, dead=True) == []
 
 
 def test_recovering_rescues_and_ends_cancelled_tasks(store: Store, clock: Clock) -> None:
-    assert store.recover(10, 3, DEAD) == Recovered()
+    assert store.recover(10, 3, dead=True) == Recovered()
     start(store, "t", "u", type=TASK)
     store.beat(beat(), {}, TTL)
     held = claims(store)
     store.cancel(["t"])
     clock.forward(DEAD + 1)
     assert store.recover(10, 3) == Recovered()
-    assert store.recover(10, 3, DEAD).rescued == ("t", "u")
-    assert store.recover(10, 3, DEAD) == Recovered((), ("t",))
+    assert store.recover(10, 3, dead=True).rescued == ("t", "u")
+    assert store.recover(10, 3, dead=True) == Recovered((), ("t",))
     assert (store.get(["t"])["t"].status, store.get(["u"])["u"].status) == ("cancelled", "pending")
     assert held.keys() == {"t", "u"}
 
@@ -320,8 +337,7 @@ def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, cloc
     served = [queue.replace(now=clock.us) for queue in served]
     assert store.queues() == served
     assert store.health().queues == tuple(served)
-    assert {queue.name: queue.workers for queue in store.queues(dead_after_s=1.5)} == {"mail": 1, "off": 0, "system": 1}
-    clock.forward(29)
+    clock.forward(DEAD - 1)
     assert {queue.name: queue.workers for queue in store.queues()} == {"mail": 1, "off": 0, "system": 1}
 
 

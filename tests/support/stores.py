@@ -14,7 +14,7 @@ from tests.support.postgres import Schemas
 KINDS = ["sqlite", "postgres"]
 Clock = Callable[[], int]
 MakeStore = Callable[[Clock], Store]
-LONG_AGO_S = 1e6  # a worker that lives has beaten since
+LONG_US = 10**16  # a worker that lives has beaten since
 
 
 class SqliteFiles:
@@ -52,13 +52,16 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
 def rob(store: Store, *workers: str, crash_limit: int = 5) -> list[str]:
     """Takes back what these workers have claimed, as if their last beat were long ago; then all is as it was for those who live."""
     which = f"worker_id IN ({', '.join('?' * len(workers))})"
-    before = rows(store, f"SELECT worker_id, beat_at FROM worker_heartbeats WHERE {which}", workers)
-    said = ", ".join("(?, '', 0, '', '[]', 0, 0, (1 = 0), '', 0, 0)" for _ in workers)
-    rows(store, f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE SET beat_at = 0", workers)
-    taken = store.rescue(100, crash_limit, LONG_AGO_S)
+    before = rows(store, "SELECT worker_id, beat_at, dead_after_us FROM worker_heartbeats")
+    said = ", ".join("(?, '', 0, '', '[]', 0, 0, (1 = 0), '', 0, 0, 0)" for _ in workers)
+    rows(store, f"UPDATE worker_heartbeats SET dead_after_us = {LONG_US}")
+    rows(
+        store, f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE SET beat_at = 0, dead_after_us = 0", workers
+    )
+    taken = store.rescue(100, crash_limit, dead=True)
     rows(store, f"DELETE FROM worker_heartbeats WHERE {which} AND started_at = 0", workers)
-    for worker, beat_at in before:
-        rows(store, "UPDATE worker_heartbeats SET beat_at = ? WHERE worker_id = ?", [beat_at, worker])
+    for worker, beat_at, dead_after_us in before:
+        rows(store, "UPDATE worker_heartbeats SET beat_at = ?, dead_after_us = ? WHERE worker_id = ?", [beat_at, dead_after_us, worker])
     return taken
 
 

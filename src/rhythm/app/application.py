@@ -407,11 +407,11 @@ class Rhythm:
 
     def workers(self) -> Workers:
         """The workers of the database, whatever process they are in; those that died, for a day."""
-        return [worker_view(seen, self.settings.dead_after_s) for seen in self.store.workers()]
+        return [worker_view(seen) for seen in self.store.workers()]
 
     def queues(self) -> Queues:
         """What is in the queues: all that have work, are paused, or are served by a worker."""
-        return [queue_view(queue) for queue in self.store.queues(self.settings.dead_after_s)]
+        return [queue_view(queue) for queue in self.store.queues()]
 
     def pause_queue(self, name: str, reason: str = "", by: str = "") -> bool:
         """Nothing more of this queue begins: no task, and no workflow. What has begun goes on. False: it was paused already."""

@@ -150,11 +150,11 @@ class QueueView(Record):
         return {name: _plain(getattr(self, name)) for name in self._fields}
 
 
-def worker_view(seen: SeenWorker, dead_after_s: float) -> WorkerView:
+def worker_view(seen: SeenWorker) -> WorkerView:
     silent_s = max(0.0, (seen.now - seen.beat_at) / 1e6)
     return WorkerView(
         seen.worker, seen.host, seen.pid, seen.queues, seen.concurrency, seen.running, seen.claims,
-        "dead" if silent_s >= dead_after_s else "draining" if seen.draining else "live",
+        "dead" if silent_s >= seen.dead_after_s else "draining" if seen.draining else "live",
         moment(seen.started_at), moment(seen.beat_at), silent_s, seen.version,
     )  # fmt: skip
 

@@ -143,6 +143,7 @@ class Beat(Record):
     draining: bool
     version: str
     machine: str = ""  # within which the process id means something; empty: not known
+    dead_after_s: float = DEAD_AFTER_S  # silent for so long, it takes itself for dead; so do the others
 
 
 class Mine(dict[str, tuple[int, int]]):
@@ -170,6 +171,7 @@ class SeenWorker(Record):
     claims: int
     now: int
     machine: str = ""
+    dead_after_s: float = DEAD_AFTER_S
 
 
 class Declaration(Record):
@@ -684,11 +686,11 @@ class Store(ABC):
         """The claims of a worker as the database knows them: id -> fence."""
 
     @abstractmethod
-    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
+    def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
         """Takes back claims that have expired; those that crashed too often are failed.
 
-        With `dead_after_s` also the claims of workers whose last beat is older. One of which there is no beat is judged by the
-        expiry of its claims alone.
+        With `dead` also the claims of workers that have been silent for as long as they said they may be. One of which there is no
+        beat is judged by the expiry of its claims alone.
         """
 
     # workers and queues
@@ -720,8 +722,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
-        """Every queue that has rows, is paused, or is served by a worker: one that was heard of in this time, and is not draining."""
+    def queues(self) -> list[Queue]:
+        """Every queue that has rows, is paused, or is served by a worker: one that is not dead, and not draining."""
 
     @abstractmethod
     def declare(self, declarations: Sequence[Declaration]) -> None:
@@ -827,17 +829,15 @@ class Store(ABC):
     def sweep(self, limit: int) -> list[str]:
         """Ends cancelled tasks that nobody holds; their ids."""
 
-    def recover(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> Recovered:
+    def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
         """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
-        lost, cancelled, forgotten = self.look(dead_after_s)
+        lost, cancelled, forgotten = self.look(dead)
         if forgotten:
             self.forget_workers(limit)
-        return Recovered(
-            tuple(self.rescue(limit, crash_limit, dead_after_s)) if lost else (), tuple(self.sweep(limit)) if cancelled else ()
-        )
+        return Recovered(tuple(self.rescue(limit, crash_limit, dead)) if lost else (), tuple(self.sweep(limit)) if cancelled else ())
 
     @abstractmethod
-    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
+    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
         """Whether there is something for `rescue`, for `sweep`, and for `forget_workers`."""
 
     @abstractmethod

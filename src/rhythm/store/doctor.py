@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rhythm.record import Record
-from rhythm.store.base import DEAD_AFTER_S, STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
+from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
 
 TOLD = 20  # findings of one rule; the others are only counted
 US = 1_000_000
@@ -138,12 +138,11 @@ Judge = Callable[[Evidence], Iterable[Finding]]
 def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Judge | None) -> list[Finding]:
     """Everything that breaks a rule, in the order of the rules."""
     before = now - int(grace_s * US)
-    silent = before - int(DEAD_AFTER_S * US)
     found = [
         Finding(name, subject, _with_names(message), of)
         for name in names
         if name in RULES
-        for subject, message, of in ask(name, now=now, before=before, silent=silent, limit=TOLD)
+        for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
     ]
     found += _bounded(judge(Evidence(ask))) if judge else ()
     order = {name: position for position, name in enumerate(RULES)}

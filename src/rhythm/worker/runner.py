@@ -76,7 +76,7 @@ class CheckpointingRunner(Runner):
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
         self._programs: dict[tuple[str, str], Program] = {}
         self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
-        services = ServiceSettings(crash_limit=self.settings.crash_limit, dead_after_s=self.settings.dead_after_s)
+        services = ServiceSettings(crash_limit=self.settings.crash_limit)
         self.services = Services(store, services, now, clock_us, self.program, observe, heart=self.worker.heart)
         self._busy = True  # something has happened here since the services looked
 

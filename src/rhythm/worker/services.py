@@ -39,7 +39,6 @@ class ServiceSettings(Record):
     crash_limit: int = 3
     timer_poll_s: float = 2.0  # to hear of timers that other processes have set
     rescue_every_s: float = 5.0
-    dead_after_s: float = 30.0  # a worker whose heart has not beaten for so long is dead
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
     prune_every_s: float = 600.0
@@ -99,13 +98,13 @@ class Rescuer(Service):
         """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed for what nobody could do."""
         self.observe, self.heart = observe or _say_nothing, heart
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
-        self.every_s, self.dead_after_s = settings.rescue_every_s, settings.dead_after_s
+        self.every_s = settings.rescue_every_s
 
     def run_once(self, now: float) -> Counts:
         if self.heart is not None and not self.heart.settled():
             return {"rescued": 0, "ended": 0}
         steady = self.heart is None or self.heart.steady()
-        done = self.store.recover(self.batch, self.crash_limit, self.dead_after_s if steady else None)
+        done = self.store.recover(self.batch, self.crash_limit, steady)
         if done.rescued:
             self._tell(done.rescued)
         return {"rescued": len(done.rescued), "ended": len(done.ended)}

@@ -250,7 +250,7 @@ class Worker:
     def _beat(self) -> Beat:
         return Beat(
             self.name, HOST, os.getpid(), self.settings.queues, self.settings.concurrency, len(self.bodies.running), self.draining,
-            self.version, MACHINE,
+            self.version, MACHINE, self.settings.dead_after_s,
         )  # fmt: skip
 
     def _claims(self) -> dict[str, int]:

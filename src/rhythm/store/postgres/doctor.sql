@@ -65,7 +65,7 @@ FROM ready WHERE state = 1 AND claim_expires_at < %(before)s
 -- name: silent_hold_nothing
 -- A worker that has been silent for longer than the grace has no claims left. One without a beat is judged by its claims alone.
 SELECT r.id AS subject, r.claimed_by || ' holds it, and has been silent for ' || ((%(now)s - h.beat_at) / 1000000) || ' s' AS message
-FROM ready r JOIN worker_heartbeats h ON h.worker_id = r.claimed_by WHERE r.state = 1 AND h.beat_at < %(silent)s
+FROM ready r JOIN worker_heartbeats h ON h.worker_id = r.claimed_by WHERE r.state = 1 AND h.beat_at + h.dead_after_us < %(before)s
 
 -- name: ended_clean
 -- What has ended has one outcome and is not held back; what has not ended has none.
@@ -279,15 +279,15 @@ FROM (
   FROM ready GROUP BY queue
   UNION ALL SELECT name, 0, NULL, 0, 0, 0, paused_at, paused_by, paused_reason, 0 FROM queues
   UNION ALL SELECT queue COLLATE "C", 0, NULL, 0, 0, 0, NULL, '', '', count(DISTINCT worker_id) FROM (
-    SELECT h.worker_id, s.value AS queue FROM worker_heartbeats h CROSS JOIN LATERAL json_array_elements_text(h.queues::json) AS s(value) WHERE h.beat_at >= %(alive)s AND NOT h.draining
-    UNION SELECT worker_id, 'system' FROM worker_heartbeats WHERE beat_at >= %(alive)s AND NOT draining) AS served
+    SELECT h.worker_id, s.value AS queue FROM worker_heartbeats h CROSS JOIN LATERAL json_array_elements_text(h.queues::json) AS s(value) WHERE h.beat_at + h.dead_after_us >= %(now)s AND NOT h.draining
+    UNION SELECT worker_id, 'system' FROM worker_heartbeats WHERE beat_at + dead_after_us >= %(now)s AND NOT draining) AS served
     GROUP BY queue) AS found
 GROUP BY name ORDER BY name
 
 -- name: silent
 -- Workers that have claims, and have not been heard of for too long, or never.
 SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
-WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at < %(alive)s) GROUP BY r.claimed_by ORDER BY r.claimed_by
+WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < %(now)s) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: oldest_transaction
 -- It keeps vacuum from removing dead rows everywhere.

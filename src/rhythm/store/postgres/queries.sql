@@ -153,11 +153,13 @@ SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
 WITH beaten AS (
-  INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at)
-  VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us())
+  INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at,
+    dead_after_us)
+  VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us(),
+    %(dead_after_us)s)
   ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues,
     concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
-    beat_at = excluded.beat_at)
+    beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us)
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
@@ -174,14 +176,14 @@ DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
 SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us(), h.machine
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us(), h.machine, h.dead_after_us / 1e6::float8
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
--- Everything that a pass of the rescuer might find to do, in one look. Without `dead_us` no worker is dead.
+-- Everything that a pass of the rescuer might find to do, in one look. Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(dead_us)s::bigint)))),
+    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))),
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
     WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
@@ -193,15 +195,15 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT %(limit)s))
 
 -- name: expired
--- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead_us` no worker is dead.
+-- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead` no worker is.
 SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-  OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(dead_us)s::bigint)))
+  OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))
 ORDER BY r.claimed_by LIMIT %(limit)s
 
 -- name: dead_workers
 -- Of these, read when their claims are locked: who has beaten meanwhile is not robbed.
-SELECT worker_id FROM worker_heartbeats WHERE worker_id = ANY(%(ids)s::text[]) AND beat_at < %(before)s
+SELECT worker_id FROM worker_heartbeats WHERE worker_id = ANY(%(ids)s::text[]) AND beat_at + dead_after_us < %(now)s
 
 -- name: paused_queues
 SELECT name FROM queues

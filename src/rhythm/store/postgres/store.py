@@ -19,7 +19,6 @@ from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
-    DEAD_AFTER_S,
     FAILED,
     FORGOTTEN_S,
     PENDING,
@@ -279,12 +278,12 @@ class PostgresStore(base.Store):
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self.db.all("held_by", worker=worker))
 
-    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
-        expired = self._all("expired", dead_us=_us(dead_after_s), limit=limit)
-        return self._rescue([Expired(*row) for row in expired], crash_limit, dead_after_s) if expired else []
+    def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
+        expired = self._all("expired", dead=dead, limit=limit)
+        return self._rescue([Expired(*row) for row in expired], crash_limit, dead) if expired else []
 
     @service
-    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead_after_s: float | None) -> list[str]:
+    def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead: bool) -> list[str]:
         """The whole condition is tested once more under the locks, beats too, in a later statement than that which took them.
 
         What a process has locked that is frozen, or slow, is left for the next time. Parents of what may fail are waited for; they
@@ -294,20 +293,18 @@ class PostgresStore(base.Store):
         if parents := [row.parent_id for row in expired if row.crashes + 1 >= crash_limit]:
             self.rows.lock(parents)
         held = [row for id, row in self.rows.lock_free(found).items() if row.fence == found[id].fence]
-        dead = self._dead(held, now, dead_after_s)
-        lost = [row for row in held if _expired(row, now) or row.claimed_by in dead]
+        silent = self._dead(held, now) if dead else set()
+        lost = [row for row in held if _expired(row, now) or row.claimed_by in silent]
         self.db.do("delete_ready", ids=[row.id for row in lost if found[row.id].ended])  # wakes that came too late, not dropped yet
         live = [row for row in lost if not found[row.id].ended]
         self._rescue_tasks([row for row in live if row.kind == TASK], crash_limit, now)
         self._rescue_workflows({row.id: row for row in live if row.kind == WORKFLOW}, crash_limit, now)
         return [row.id for row in lost]
 
-    def _dead(self, held: Sequence[Ready], now: int, dead_after_s: float | None) -> set[str]:
+    def _dead(self, held: Sequence[Ready], now: int) -> set[str]:
         """Which holders of these have still not beaten; it matters where a claim has not expired."""
         holders = sorted({row.claimed_by for row in held if row.claimed_by is not None and not _expired(row, now)})
-        if dead_after_s is None or not holders:
-            return set()
-        return {row[0] for row in self.db.all("dead_workers", ids=holders, before=now - int(dead_after_s * US))}
+        return {row[0] for row in self.db.all("dead_workers", ids=holders, now=now)} if holders else set()
 
     def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
         """They are free again; a task that was there when so many workers died fails, however many attempts it has left."""
@@ -352,7 +349,7 @@ class PostgresStore(base.Store):
         """The beat is the last that is done, so it was sent if this succeeds; and it is read after the claims were prolonged: what is
         still there under its fence, and was not prolonged, was locked."""
         kept = {row[0] for row in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
-        mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues)})
+        mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)})
         return Mine(mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence))
 
     @alone
@@ -375,12 +372,12 @@ class PostgresStore(base.Store):
         return bool(self.db.all("resume_queue", name=name))
 
     @transaction
-    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+    def queues(self) -> list[Queue]:
         self.db.freeze()
-        return self._queues(self.db.now(), dead_after_s)
+        return self._queues(self.db.now())
 
-    def _queues(self, now: int, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
-        return [Queue(*(*row, now)) for row in self._ask("queues", now=now, alive=now - int(dead_after_s * US))]
+    def _queues(self, now: int) -> list[Queue]:
+        return [Queue(*(*row, now)) for row in self._ask("queues", now=now)]
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:
@@ -621,8 +618,8 @@ class PostgresStore(base.Store):
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
-    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
-        lost, cancelled, forgotten = self._all("look", dead_us=_us(dead_after_s), forgotten_us=_us(FORGOTTEN_S))[0]
+    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
+        lost, cancelled, forgotten = self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0]
         return lost, cancelled, forgotten
 
     @alone
@@ -715,7 +712,7 @@ class PostgresStore(base.Store):
     def health(self) -> Health:
         self.db.freeze()
         now = self.db.now()
-        silent = tuple(Silent(*row) for row in self._ask("silent", alive=now - int(DEAD_AFTER_S * US)))
+        silent = tuple(Silent(*row) for row in self._ask("silent", now=now))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
         count, transaction_s, notifications = (
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
@@ -752,8 +749,8 @@ def _expired(row: Ready, now: int) -> bool:
     return row.claim_expires_at is not None and row.claim_expires_at < now
 
 
-def _us(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds * US)
+def _us(seconds: float) -> int:
+    return int(seconds * US)
 
 
 def _parked(id: str, wakes: int | None, parked: bool) -> Committed:

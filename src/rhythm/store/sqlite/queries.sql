@@ -83,10 +83,11 @@ WHERE id = :id AND fence = :fence
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: beat
-INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at)
-VALUES (:worker, :host, :pid, :machine, :queues, :concurrency, :running, :draining, :version, now_us(), now_us())
+INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at, dead_after_us)
+VALUES (:worker, :host, :pid, :machine, :queues, :concurrency, :running, :draining, :version, now_us(), now_us(), :dead_after_us)
 ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues, concurrency = excluded.concurrency,
-  running = excluded.running, draining = excluded.draining, version = excluded.version, beat_at = excluded.beat_at
+  running = excluded.running, draining = excluded.draining, version = excluded.version, beat_at = excluded.beat_at,
+  dead_after_us = excluded.dead_after_us
 
 -- name: held_now
 SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
@@ -99,14 +100,14 @@ UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
 
 -- name: workers
 SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?, h.machine
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?, h.machine, h.dead_after_us / 1e6
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
--- Everything that a pass of the rescuer might find to do, in one look. Without `dead_us` no worker is dead.
+-- Everything that a pass of the rescuer might find to do, in one look. Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us))),
+    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))),
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
     WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
@@ -120,7 +121,7 @@ DELETE FROM worker_heartbeats WHERE worker_id IN (
 -- name: expired
 SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, r.crashes, e.status FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-  OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE h.beat_at < now_us() - :dead_us)) LIMIT :limit
+  OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us())) LIMIT :limit
 
 -- name: paused_queues
 SELECT name FROM queues

@@ -22,7 +22,6 @@ from rhythm.store import base
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
-    DEAD_AFTER_S,
     DELAYED,
     FAILED,
     FORGOTTEN_S,
@@ -333,8 +332,8 @@ class SqliteStore(base.Store):
     def held_by(self, worker: str) -> dict[str, int]:
         return dict(self._all("held_by", worker))
 
-    def rescue(self, limit: int, crash_limit: int, dead_after_s: float | None = None) -> list[str]:
-        asked = {"dead_us": _us(dead_after_s), "limit": limit}
+    def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
+        asked = {"dead": dead, "limit": limit}
         if not self._all("expired", asked):
             return []
         with self._transaction():
@@ -371,7 +370,8 @@ class SqliteStore(base.Store):
 
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         with self._transaction():
-            self._all("beat", {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues)})
+            values = {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)}
+            self._all("beat", values)
             self._extend(claims, ttl_s)
             return Mine(self._all("held_now", beat.worker))
 
@@ -393,9 +393,9 @@ class SqliteStore(base.Store):
         with self._transaction():
             return bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
 
-    def queues(self, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
+    def queues(self) -> list[Queue]:
         with self._snapshot() as ask:
-            return _queues(ask, self.clock(), dead_after_s)
+            return _queues(ask, self.clock())
 
     def declare(self, declarations: Sequence[Declaration]) -> None:
         known = set(self.declared())
@@ -822,8 +822,8 @@ class SqliteStore(base.Store):
                 self._finish(id, CANCELLED, _cancelled(), now, None, None)
             return found
 
-    def look(self, dead_after_s: float | None) -> tuple[bool, bool, bool]:
-        lost, cancelled, forgotten = self._one("look", {"dead_us": _us(dead_after_s), "forgotten_us": _us(FORGOTTEN_S)})
+    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
+        lost, cancelled, forgotten = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
         return bool(lost), bool(cancelled), bool(forgotten)
 
     def forget_workers(self, limit: int) -> None:
@@ -906,7 +906,7 @@ class SqliteStore(base.Store):
     def health(self) -> Health:
         with self._snapshot() as ask:
             now = self.clock()
-            silent = tuple(Silent(*row) for row in ask("silent", alive=now - int(DEAD_AFTER_S * US)))
+            silent = tuple(Silent(*row) for row in ask("silent", now=now))
             return Health(now, ask("count_executions")[0][0], tuple(_queues(ask, now)), silent=silent)
 
     @contextmanager
@@ -935,12 +935,12 @@ class SqliteStore(base.Store):
             db.execute("ROLLBACK")
 
 
-def _queues(ask: Ask, now: int, dead_after_s: float = DEAD_AFTER_S) -> list[Queue]:
-    return [Queue(*(*row, now)) for row in ask("queues", now=now, alive=now - int(dead_after_s * US))]
+def _queues(ask: Ask, now: int) -> list[Queue]:
+    return [Queue(*(*row, now)) for row in ask("queues", now=now)]
 
 
-def _us(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds * US)
+def _us(seconds: float) -> int:
+    return int(seconds * US)
 
 
 @cache

@@ -4,7 +4,8 @@ CREATE TABLE worker_heartbeats (
   machine text NOT NULL,             -- whose process id that is
   queues text NOT NULL,              -- JSON
   concurrency integer NOT NULL, running integer NOT NULL, draining boolean NOT NULL, version text NOT NULL,
-  started_at bigint NOT NULL, beat_at bigint NOT NULL
+  started_at bigint NOT NULL, beat_at bigint NOT NULL,
+  dead_after_us bigint NOT NULL      -- silent for so long, it takes itself for dead; so do the others
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- The queues that are paused; one that is not has no row.

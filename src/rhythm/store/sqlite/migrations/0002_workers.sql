@@ -4,7 +4,8 @@ CREATE TABLE worker_heartbeats (
   machine TEXT NOT NULL,             -- whose process id that is
   queues TEXT NOT NULL,              -- JSON
   concurrency INTEGER NOT NULL, running INTEGER NOT NULL, draining INTEGER NOT NULL, version TEXT NOT NULL,
-  started_at INTEGER NOT NULL, beat_at INTEGER NOT NULL
+  started_at INTEGER NOT NULL, beat_at INTEGER NOT NULL,
+  dead_after_us INTEGER NOT NULL      -- silent for so long, it takes itself for dead; so do the others
 ) WITHOUT ROWID;
 
 -- The queues that are paused; one that is not has no row.
