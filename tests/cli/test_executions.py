@@ -343,7 +343,7 @@ def test_schema_of_a_newer_rhythm_is_refused(rhythm: Command, tmp_path: Path) ->
         ("sqlite:///no/folder/x.db", "there is no folder no/folder"),
         ("sqlite:///order.flow", "cannot open the SQLite database order.flow: file is not a database"),
         ("postgresql://nobody@127.0.0.1:1/none", "the PostgreSQL database did not answer"),
-        ("postgresql://a b", "spaces"),
+        ("postgresql://a b", "cannot be used"),
     ],
 )
 @pytest.mark.parametrize("command", ["list", "start order.flow"])
