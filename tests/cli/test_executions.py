@@ -292,7 +292,7 @@ def test_id_that_is_nearly_that_of_an_execution_is_suggested(rhythm: Command, ap
 def test_command_on_what_is_there_makes_no_database(rhythm: Command, tmp_path: Path, command: str) -> None:
     ran = rhythm(f"{command} --database sqlite:///none.db")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == "rhythm: there is no database none.db here; `rhythm start` makes one, or give --database\n"
+    assert ran.err == "rhythm: there is no database none.db here; `rhythm start` or `rhythm worker` makes one, or give --database\n"
     assert not (tmp_path / "none.db").exists()
 
 

@@ -233,7 +233,7 @@ class PooledWorker:
             heart.join(HEART_S)  # a beat that is under way would bring back the row of one who has left
             self._store.leave(self.name)
             self._services.close()
-            self._tell("worker_stopped", "", "what was not finished was given back")
+            self._tell("worker_stopped", "", "nothing is held any more")
         except StoreError as problem:
             self._tell("claims_left", "", f"they expire by themselves: {problem}")
         except BaseException as problem:

@@ -62,7 +62,7 @@ def _must_exist(url: str) -> None:
     path = url.removeprefix("sqlite:///")
     folder = os.path.dirname(path) or "."
     if path != url and path and "?" not in path and os.path.isdir(folder) and not os.path.exists(path):
-        raise StoreError(f"there is no database {path} here; `rhythm start` makes one, or give --database")
+        raise StoreError(f"there is no database {path} here; `rhythm start` or `rhythm worker` makes one, or give --database")
 
 
 def _must_be_current(pending: list[Any], version: int) -> None:

@@ -19,7 +19,7 @@ def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
     if queue is None:
         return ""
     return printable(
-        f"nobody seems to serve the queue `{queue}`: run a worker for it (`with app.worker():` in Python), "
+        f"nobody seems to serve the queue `{queue}`: run a worker for it (`rhythm worker --app FILE`), "
         "or give `rhythm start` --wait and --app, then it works on it itself"
     )
 

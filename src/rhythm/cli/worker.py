@@ -119,7 +119,8 @@ def _work(args: Arguments, number: int = 0, ready: Callable[[], None] = lambda: 
 def _stop(args: Arguments, worker: PooledWorker, stopping: Stopping, grace: float | None) -> int:
     running = worker.health().running
     if worker.alive and args.log_format == "text":
-        _say(args, f"stopping{f': {running} tasks may end first; a second signal ends their grace' if running else ''}")
+        what = f": {running} {'task' if running == 1 else 'tasks'} may end first; a second signal ends the grace" if running else ""
+        _say(args, f"stopping{what}")
     problems: list[Exception] = []
     ending = threading.Thread(target=_end, args=(worker, grace, problems), daemon=True)
     ending.start()
@@ -238,14 +239,18 @@ def _log(args: Arguments) -> None:
 
     from rhythm.worker.events import JsonFormatter, TextFormatter
 
-    rhythm = logging.getLogger("rhythm")
-    if args.log_level is None and args.log_format == "text" and (rhythm.handlers or logging.getLogger().handlers):
+    rhythm, root = logging.getLogger("rhythm"), logging.getLogger()
+    if args.log_level is None and args.log_format == "text" and (rhythm.handlers or root.handlers):
         return
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if args.log_format == "json" else TextFormatter())
     if args.log_format == "text":
         handler.addFilter(lambda record: getattr(record, "event", "") not in SAID)
-    rhythm.handlers, rhythm.propagate = [handler], False
+    if root.handlers:  # the application's own, for its own
+        rhythm.handlers, rhythm.propagate = [handler], False
+    else:
+        root.handlers = [handler]
+        root.setLevel((args.log_level or "info").upper())
     rhythm.setLevel((args.log_level or "info").upper())
 
 
@@ -257,6 +262,7 @@ def _say(args: Arguments, text: str, event: str = "", **fields: Any) -> None:
         from rhythm.worker.events import EVENTS, LOG, JsonFormatter
 
         said = {"event": event, "fields": {**fields, "detail": text}, "levelname": getLevelName(EVENTS[event].level), "name": LOG}
-        print(JsonFormatter().format(makeLogRecord(said)), file=sys.stderr, flush=True)
+        text = JsonFormatter().format(makeLogRecord(said))
     else:
-        print(f"rhythm: {text}", file=sys.stderr, flush=True)
+        text = f"rhythm: {text}"
+    print(f"{text}\n", end="", file=sys.stderr, flush=True)  # in one piece: other processes write there, too
