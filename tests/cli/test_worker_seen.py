@@ -102,7 +102,7 @@ def test_worker_tells_a_line_for_people_and_events_below_it(start: Start) -> Non
     said = worker.stop().splitlines()
     assert said[1] == "rhythm: stopping"
     assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: what was not finished was given back", said[2]
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: nothing is held any more", said[2]
     )
     assert len(said) == 3
 
