@@ -25,7 +25,9 @@ def test_process_that_is_terminated_gives_its_claims_back(tmp_path: Path) -> Non
     (tmp_path / "tasks.py").write_text(TASKS)
     (tmp_path / "w.flow").write_text('workflow w {\n  return await task("forever")\n}')
     command = [sys.executable, "-m", "rhythm", "start", "w.flow", "--id", "w1", "--wait", "--app", "tasks.py"]
-    running = subprocess.Popen(command, cwd=tmp_path, env={**os.environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "RHYTHM_SHUTDOWN_GRACE": "1s"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert running.stderr
         while "begun" not in running.stderr.readline():  # what a task prints goes there
