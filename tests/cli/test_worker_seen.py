@@ -101,9 +101,7 @@ def test_worker_tells_a_line_for_people_and_events_below_it(start: Start) -> Non
     worker.says(r"^rhythm: worker box-\w+: 1 task, queue default, 100 at once, on ")
     said = worker.stop().splitlines()
     assert said[1] == "rhythm: stopping"
-    assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: nothing is held any more", said[2]
-    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO worker_stopped worker=box-\w+: nothing is held any more", said[2])
     assert len(said) == 3
 
 

@@ -634,7 +634,7 @@ WORKER = (
     ),
     Guard(
         "nobody is taken for dead after an outage of all",
-        (HEART + "gap_that_nobody_noticed_begins_the_wait_anew",),
+        (HEART + "nobody_is_settled_while_a_beat_is_overdue",),
         engine=heart("run_once", " or sent_at - self._sent_at > GAP * self.settings.between_s", ""),
     ),
     Guard(
@@ -774,10 +774,6 @@ SIMULATED = (
         "simulation: the turns of an older owner count", (SIMULATION,),
         engine=lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", "")
         + lite("advance_context", " AND fence <= :fence", ""),
-    ),
-    Guard(
-        "simulation: what is claimed again was lost before", (SIMULATION,),
-        engine=worker("_claim", "            self._lose_older(claim.id)\n", ""),
     ),
     Guard(
         "simulation: a poisonous turn is tried for ever", (SIMULATION,),
