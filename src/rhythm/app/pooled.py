@@ -1,7 +1,8 @@
 """`PooledWorker`: one of any number of workers on a database, in threads of this process.
 
 One thread decides (`worker.Worker`), one beats the heart on a connection of its own, so that nothing which runs here can stop it,
-and one listens for work. Handlers run in others. A worker may be killed at any moment: the rest take over what it held.
+one watches that the beats get through, and one listens for work. Handlers run in others. A worker may be killed at any moment: the
+rest take over what it held.
 """
 
 from __future__ import annotations

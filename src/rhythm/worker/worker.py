@@ -850,8 +850,7 @@ class Worker:
         del self.missing[task.id]
         why = self.why_missing(task.name)
         error = task_error(task.name, why)
-        if self.observe:
-            self._say("failure", task.id, f"{told.called(task.name, load(task.inputs))}: {why}")
+        (self.observe or self.complain)("failure", task.id, f"{told.called(task.name, load(task.inputs))}: {why}")
         return TaskEnd(claim.id, claim.fence, FAILED, dump_trusted(error), worker=self.name)
 
     def _begin(
