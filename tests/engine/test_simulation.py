@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rhythm.store.base import NewSignal
-from rhythm.store.sqlite.store import SQL
+from rhythm.store.sqlite.session import SQL
 from rhythm.worker.worker import Worker
 from tests.engine.driver import World
 from tests.engine.simulation import FAULTS, MORE_FAULTS, Report, Simulation, simulate, summary

@@ -35,7 +35,8 @@ from rhythm.store.base import (
 from rhythm.store.postgres import hints
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
-from rhythm.store.sqlite.store import SqliteStore, clock_us
+from rhythm.store.sqlite.session import clock_us
+from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 from tests.support.stores import KINDS, SqliteFiles, Stores, rows
 

@@ -13,7 +13,7 @@ from rhythm.errors import StoreError
 from rhythm.store.open import open_store
 from rhythm.store.postgres import connecting
 from rhythm.store.postgres.store import PostgresStore
-from rhythm.store.sqlite import store as sqlite_store
+from rhythm.store.sqlite import session as sqlite_store
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 

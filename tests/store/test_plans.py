@@ -17,7 +17,7 @@ from psycopg import sql
 from rhythm.store.base import Store
 from rhythm.store.postgres.connection import PINNED, SQL
 from rhythm.store.postgres.store import PostgresStore
-from rhythm.store.sqlite.store import SQL as SQLITE
+from rhythm.store.sqlite.session import SQL as SQLITE
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 

@@ -64,7 +64,7 @@ def test_a_database_that_may_only_be_read_is_a_store_error(tmp_path: Path) -> No
 
 def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "rhythm.db")
-    monkeypatch.setattr("rhythm.store.sqlite.store.BUSY_MS", 0)
+    monkeypatch.setattr("rhythm.store.sqlite.session.BUSY_MS", 0)
     with closing(SqliteStore(path)) as new:
         new.migrate()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -80,7 +80,7 @@ def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_pat
 
 def test_who_finds_nothing_to_do_needs_no_write_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "rhythm.db")
-    monkeypatch.setattr("rhythm.store.sqlite.store.BUSY_MS", 0)
+    monkeypatch.setattr("rhythm.store.sqlite.session.BUSY_MS", 0)
     task = Declaration("work", "default", 1, None, "null", False)
     with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         store.migrate()

@@ -15,7 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from rhythm.app.approving import Approvals
 from rhythm.app.handle import Handle, id_of
+from rhythm.app.rights import Access
+from rhythm.app.scheduling import Schedules
 from rhythm.app.views import (
     ExecutionView,
     Page,
@@ -69,7 +72,7 @@ Workers = list[WorkerView]
 Queues = list[QueueView]
 
 
-class Rhythm:
+class Rhythm(Approvals, Access, Schedules):
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.

@@ -22,7 +22,11 @@ from rhythm.store.postgres.hints import channel_of, notify, written
 from rhythm.store.sqlfile import statements
 
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
-SQL = {name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode() for name, text in statements("rhythm.store.postgres", "queries.sql").items()}
+SQL = {
+    name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode()
+    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql")
+    for name, text in statements("rhythm.store.postgres", file).items()
+}
 TRIES = 20  # of a transaction that met another one
 SESSIONS = 4  # of one store, in ordinary times
 PATIENCE_S = 1.0  # then a thread gets a session all the same: those who have them may be waiting for it

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import cache
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -61,22 +61,21 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine
-from rhythm.store.forked import renew_after_fork
-from rhythm.store.postgres.connecting import Access, Row, connected
-from rhythm.store.postgres.connection import DIRECT, SQL, AgainError, Clock, Connection, Joined, Spare, UndoneError
+from rhythm.store.postgres.access import PostgresAccess
+from rhythm.store.postgres.approvals import PostgresApprovals
+from rhythm.store.postgres.connecting import Row, connected
+from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneError
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
-from rhythm.store.postgres.hints import Notifier, PostgresListening, channel_of
+from rhythm.store.postgres.hints import PostgresListening, channel_of
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
+from rhythm.store.postgres.schedules import PostgresSchedules
+from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 PACKAGE = "rhythm.store.postgres"
 PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Method = Callable[Concatenate["PostgresStore", P], T]
 
 
 class Expired(Record):
@@ -90,63 +89,11 @@ class Expired(Record):
     now: int
 
 
-def transaction(method: Method[P, T]) -> Method[P, T]:
-    """All of the method in one transaction; it is run again when it met another one."""
-
-    @wraps(method)
-    def inside(self: PostgresStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.db.transaction(lambda: method(self, *args, **kwargs))
-
-    return inside
-
-
-def service(method: Method[P, T]) -> Method[P, T]:
-    """A transaction of what is done again after a while: it does not wait long for others."""
-
-    @wraps(method)
-    def inside(self: PostgresStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self.db.hasten()
-        return method(self, *args, **kwargs)
-
-    return transaction(inside)
-
-
-def alone(method: Method[P, T]) -> Method[P, T]:
-    """Statements that need no transaction around them."""
-
-    @wraps(method)
-    def inside(self: PostgresStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.db.alone(lambda: method(self, *args, **kwargs))
-
-    return inside
-
-
-class PostgresStore(base.Store):
+class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True
     package = PACKAGE
-
-    def __init__(self, url: str, schema: str = "rhythm", clock: Clock | None = None, access: Access = DIRECT) -> None:
-        self._begin(url, schema, clock, access)
-        renew_after_fork(self)
-
-    def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
-        self._notifier = Notifier(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
-        self.db = Connection(url, schema, clock, access, self._notifier.tell if access.notify else None)
-        self.rows = Rows(self.db)
-        self.spare = Spare(url, access)
-
-    def renew(self) -> Any:
-        before, db = (self._notifier, self.db, self.spare), self.db
-        self._begin(db.url, db.schema, db.clock, db.access)
-        self.db.era = db.era + 1
-        return before
-
-    def close(self) -> None:
-        self.db.close()
-        self.spare.close()
-        self._notifier.close()
 
     @property
     def era(self) -> int:
@@ -160,10 +107,6 @@ class PostgresStore(base.Store):
             return Listening("no hint of new work is heard through a pooler (pooled=true): set listen_url to the URL of the server itself")
         tell = lambda: connected(url, access.answer_s, prepares=False)  # noqa: E731 - two of a kind
         return PostgresListening(lambda: connected(access.listen_url or url, access.answer_s), tell, channel, heard)
-
-    @alone
-    def _all(self, name: str, /, **values: Any) -> list[Row]:
-        return self.db.all(name, **values)
 
     # schema
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rhythm.store.sqlite.store import Clock, SqliteStore
+from rhythm.store.sqlite.session import Clock
+from rhythm.store.sqlite.store import SqliteStore
 
 
 class JoinedStore(SqliteStore):

@@ -1,0 +1,8 @@
+"""Approvals of an application."""
+
+from __future__ import annotations
+
+from rhythm.app.part import Part
+
+
+class Approvals(Part): ...

@@ -1,0 +1,39 @@
+"""What the parts of `Rhythm` have in common: the database, the settings, who acts, and the workers of this process to wake."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rhythm.store.access import Actor
+
+if TYPE_CHECKING:
+    from rhythm.settings import Settings
+    from rhythm.store.base import Store
+
+By = Actor | str | None  # who acts: None is the user of the operating system
+
+
+class Part:
+    """A part of the application: its methods are methods of `Rhythm`."""
+
+    store: Store
+    settings: Settings
+
+    def _wake(self) -> None:
+        raise NotImplementedError
+
+
+def acting(by: By, source: str = "python") -> Actor:
+    """Whoever asks, as it is recorded."""
+    return by if isinstance(by, Actor) else Actor(by or user(), source=source)
+
+
+def user() -> str:
+    """The user that this process runs as."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no name, as in some containers
+        return f"uid-{os.getuid()}" if hasattr(os, "getuid") else "unknown"

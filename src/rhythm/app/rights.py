@@ -1,0 +1,8 @@
+"""Access of an application."""
+
+from __future__ import annotations
+
+from rhythm.app.part import Part
+
+
+class Access(Part): ...

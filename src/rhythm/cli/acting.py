@@ -1,0 +1,19 @@
+"""Who acts: whoever is logged in, or a name that is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rhythm.cli.options import Arguments, Option
+
+if TYPE_CHECKING:
+    from rhythm.store.access import Actor
+
+AS = Option("--as", "who acts, for the record; else the user of this machine", value="NAME")
+
+
+def actor(args: Arguments, roles: tuple[str, ...] = ()) -> Actor:
+    from rhythm.app.part import user
+    from rhythm.store.access import Actor
+
+    return Actor(getattr(args, "as") or user(), roles, source="cli")

@@ -1,0 +1,8 @@
+"""Schedules on SQLite."""
+
+from __future__ import annotations
+
+from rhythm.store.sqlite.session import Session
+
+
+class SqliteSchedules(Session): ...

@@ -1,0 +1,147 @@
+"""The way to SQLite: a connection that writes, used by one thread at a time, and one for those who only look.
+
+`BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here. Commits are synced to disk
+before they are acknowledged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from rhythm.errors import StoreError
+from rhythm.store.forked import renew_after_fork
+from rhythm.store.sqlfile import statements
+
+PACKAGE = "rhythm.store.sqlite"
+SQL = {
+    name: text
+    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql")
+    for name, text in statements(PACKAGE, file).items()
+}
+BUSY_MS = 30_000
+US = 1_000_000
+
+Clock = Callable[[], int]
+
+
+def clock_us() -> int:
+    return time.time_ns() // 1000
+
+
+def connect(path: str, mode: str) -> sqlite3.Connection:
+    target = path if path == ":memory:" else f"file:{quote(path)}?mode={mode}"
+    return sqlite3.connect(
+        target, uri=target != path, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256
+    )
+
+
+def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
+    db = connect(path, "rwc" if create else "rw")
+    mode = "journal_mode = WAL" if create else "schema_version"  # to read the version is to find out whether it is a database
+    try:
+        for pragma in (mode, "synchronous = FULL", f"busy_timeout = {BUSY_MS}", "temp_store = MEMORY"):
+            db.execute(f"PRAGMA {pragma}").fetchall()
+    except sqlite3.Error:
+        db.close()
+        raise
+    db.create_function("now_us", 0, clock)
+    return db
+
+
+def _to_do(problem: sqlite3.Error) -> str:
+    if getattr(problem, "sqlite_errorname", "") != "SQLITE_BUSY":
+        return ""
+    return (
+        f"; another process or connection has held a write transaction open for longer than {BUSY_MS // 1000} s: "
+        "commit it, or start what belongs to it with `connection=`"
+    )
+
+
+class Session:
+    """One SQLite file, or a database in memory (`:memory:`)."""
+
+    def __init__(self, path: str, clock: Clock = clock_us, create: bool = True) -> None:
+        """Without `create`, a file must be there, and opening it changes nothing in it."""
+        if sqlite3.sqlite_version_info < (3, 35):
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old; Rhythm needs 3.35 or newer")
+        self.path, self.clock = path, clock
+        self._begin(create)
+        renew_after_fork(self)
+
+    def _begin(self, create: bool) -> None:
+        self._lock, self._reading_lock = threading.RLock(), threading.Lock()
+        self._reader: sqlite3.Connection | None = None
+        try:
+            self._db = _opened(self.path, self.clock, create)
+        except sqlite3.Error as problem:
+            raise StoreError(f"cannot open the SQLite database {self.path}: {problem}{_to_do(problem)}") from problem
+
+    def renew(self) -> Any:
+        """A database in memory is a copy now, and the child's own."""
+        before = self._db, self._reader
+        if self.path != ":memory:":
+            self._begin(create=False)
+        return before
+
+    def close(self) -> None:
+        with self._lock, self._reading_lock:
+            if self._reader is not None:
+                self._reader.close()
+            self._db.close()
+            self._reader = self._db
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Everything inside is committed together, or nothing is."""
+        with self._lock:
+            self._run("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._run("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # some problems, such as a full disk, have undone it already
+                    self._run("ROLLBACK")
+                raise
+
+    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+        """The rows of a statement, and how many it has changed."""
+        try:
+            with self._lock:
+                cursor = self._db.execute(text, args)
+                return cursor.fetchall(), cursor.rowcount
+        except sqlite3.OperationalError as problem:
+            raise self._told(problem) from problem
+
+    def _read(self, text: str, args: Any = ()) -> list[Any]:
+        """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write."""
+        if self.path == ":memory:":
+            return self._run(text, args)[0]
+        try:
+            with self._reading_lock:
+                if self._reader is None:
+                    self._reader = connect(self.path, "ro")
+                return self._reader.execute(text, args).fetchall()
+        except sqlite3.OperationalError as problem:
+            raise self._told(problem) from problem
+
+    def _told(self, problem: sqlite3.OperationalError) -> Exception:
+        """A file that is locked for too long or cannot be written, or a disk that is full, is a database that does not answer."""
+        if getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) == sqlite3.SQLITE_ERROR:  # the statement itself is wrong
+            return problem
+        return StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}")
+
+    def _all(self, name: str, *args: Any) -> list[Any]:
+        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[0]
+
+    def _one(self, name: str, *args: Any) -> Any:
+        rows = self._all(name, *args)
+        return rows[0] if rows else None
+
+    def _count(self, name: str, *args: Any) -> int:
+        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1]
