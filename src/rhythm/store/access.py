@@ -17,7 +17,7 @@ class Actor(Record):
     """
 
     name: str
-    roles: tuple[str, ...] = ()  # business roles, for approvals
+    roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
 
