@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
-STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled")
+STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked")
 LONGEST_KEY = 200
 LARGEST_PAGE = 1000
 LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more

@@ -76,6 +76,7 @@ class RequestApproval(Command):
     four_eyes: bool
     escalate: Any
     held: bool = False
+    notify: str = ""  # the task that is told of it
 
 
 class Release(Command):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.base import COMPLETED, FREE, SYSTEM_QUEUE, WORKFLOW, NewExecution
+from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connection import AgainError, Connection
 
@@ -142,10 +142,10 @@ class Rows:
 
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
-        self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
+        self.flag([Range(end.id) for end in ends if end.status not in ORDERLY], now)
         if ends:
-            completed = [end.id for end in ends if end.status == COMPLETED]
-            self.db.do("delete_waits", ids=[end.id for end in ends], completed=completed)
+            orderly = [end.id for end in ends if end.status in ORDERLY]
+            self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly)
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:

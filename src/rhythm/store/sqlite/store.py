@@ -19,6 +19,7 @@ from rhythm.store.base import (
     FAILED,
     FORGOTTEN_S,
     FREE,
+    ORDERLY,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
@@ -356,7 +357,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             self._deliver(signal, now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
-        error = value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
+        error = value if to != COMPLETED and turn.end == "finish" else None
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
@@ -457,7 +458,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
-        if status == COMPLETED:
+        if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
