@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
-STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled")
+STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked")
 LARGEST_PAGE = 1000
 TRACED = 10_000  # executions in one trace
 Handles = list[Handle]

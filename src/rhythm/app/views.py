@@ -12,7 +12,7 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import TASK, Definition, Execution, Queue, SeenWorker, Transition
 
-ENDS = ("completed", "failed", "cancelled")
+ENDS = ("completed", "failed", "cancelled", "blocked")
 TYPES = ("workflow", "task")
 
 
@@ -34,7 +34,7 @@ class ExecutionView(Record):
     id: str
     type: str  # workflow or task
     name: str
-    status: str  # pending, running, suspended, paused, completed, failed, cancelled
+    status: str  # pending, running, suspended, paused, completed, failed, cancelled, blocked
     inputs: Any
     result: Any
     error: dict[str, Any] | None  # code, message, data
@@ -101,7 +101,7 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    what: str  # started, attempt failed, completed, failed, cancelled, or why a turn was taken
+    what: str  # started, attempt failed, completed, failed, cancelled, blocked, or why a turn was taken
     name: str  # of the workflow or task
     line: int | None = None  # of the workflow's source, for its turns
     detail: Any = None  # inputs, result or error

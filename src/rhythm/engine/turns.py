@@ -18,6 +18,7 @@ from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
 from rhythm.store.base import (
     APPROVAL,
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     EVENT,
@@ -40,7 +41,7 @@ from rhythm.store.base import (
 )
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time, show_time
-from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
+from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
@@ -99,7 +100,8 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
     value = seen(value)
     if row.type == WORKFLOW:
         is_branch = row.name == parent_name and operation != "workflow"  # only a child awaited by its id can be taken for one
-        value = _child_error(child_id(parent_id, row.n), f"a branch of `{row.name}`" if is_branch else f"`{row.name}`", value)
+        child = f"a branch of `{row.name}`" if is_branch else f"`{row.name}`"
+        value = _child_error(child_id(parent_id, row.n), child, value, row.status == BLOCKED)
     return Outcome("failed", value, ended_at)
 
 
@@ -108,13 +110,14 @@ def seen(error: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in error.items() if name != "frames"}
 
 
-def _child_error(id: str, child: str, error: dict[str, Any]) -> dict[str, Any]:
+def _child_error(id: str, child: str, error: dict[str, Any], blocked: bool) -> dict[str, Any]:
     """The error of a child workflow as its parent sees it; without the place in the child's text, which is of no use to it."""
     error.pop("at", None)
     data = {"id": id, "error": error}
     if error["code"] == "Timeout" and error["data"] == {"execution": id}:
         return {"code": "Timeout", "message": error["message"], "data": data}
-    return {"code": "ChildFailed", "message": f"{child} failed: {error['message']}", "data": data}
+    how = "was blocked" if blocked else "failed"
+    return {"code": "ChildFailed", "message": f"{child} {how}: {error['message']}", "data": data}
 
 
 def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
@@ -217,6 +220,9 @@ class Planner:
             status, cause = (CANCELLED, "cancelled") if turn.cancelled and not late else (FAILED, "failed")
             error = {**(_timeout(loaded) if late else turn.error), "at": list(program.position(turn.at))}
             return Step(rows.on(base, done, end="finish", status=status, value=dump_trusted(error), cause=cause), before)
+        if isinstance(turn, Blocked):
+            reason = dump_trusted({**turn.error, "at": list(program.position(turn.at))})
+            return Step(rows.on(base, done, end="finish", status=BLOCKED, value=reason, cause="blocked"), before)
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))

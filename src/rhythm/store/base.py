@@ -34,6 +34,7 @@ DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
 
 PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
+ORDERLY = (COMPLETED, BLOCKED)  # ends after which what was started and not awaited goes on
 TERMINAL = 5  # this status and all above it absorb
 STATUS_NAMES = {
     PENDING: "pending", SUSPENDED: "suspended", PAUSED: "paused",

@@ -88,6 +88,7 @@ def _approval(m: Machine, n: int, options: Any) -> Plan:
         c.RequestApproval(
             n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
             _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(given.get("escalate")),
+            notify="" if given.get("notify") is None else _text("notify", given["notify"]),
         )
     )  # fmt: skip
     return {"op": "approval", "n": n, "name": given["role"]}

@@ -37,9 +37,12 @@ from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import (
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     FAILED,
+    ORDERLY,
+    STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
@@ -944,7 +947,7 @@ class Worker:
 
     def _cancel_here(self, turn: TurnCommit) -> None:
         """What a turn asks to end, and this worker has, need not wait for the next beat to hear of it."""
-        failed = turn.end == "finish" and turn.status != COMPLETED
+        failed = turn.end == "finish" and turn.status not in ORDERLY
         ranges = ((0, LAST),) if failed else turn.cancels
         for id in [*self.claims, *self.held] if ranges else ():
             owner, _, n = id.rpartition(".")
@@ -997,7 +1000,7 @@ class Worker:
             tell = self.observe or self.complain
             tell("failed", turn.id, load(turn.value)["message"])
         elif turn.end == "finish":
-            self._say("completed" if turn.status == COMPLETED else "cancelled", turn.id, "")
+            self._say(STATUS_NAMES[turn.status], turn.id, load(turn.value)["message"] if turn.status == BLOCKED else "")
 
 
 def _end(ended: Ended) -> tuple[int, str]:

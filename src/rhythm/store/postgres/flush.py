@@ -14,7 +14,6 @@ from rhythm.record import Record
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
-    FAILED,
     PENDING,
     TERMINAL,
     Committed,
@@ -224,7 +223,7 @@ class Flush:
         told = [
             dict(id=turn.id, seq=turn.seq + 1, fence=turn.fence, worker=turn.worker, from_status=self.known[turn.id].status,
                  to_status=self._to(turn), cause=turn.cause, statement=turn.statement,
-                 error=self._value(turn) if turn.end == "finish" and self._to(turn) in (FAILED, CANCELLED) else None)
+                 error=self._value(turn) if turn.end == "finish" and self._to(turn) != COMPLETED else None)
             for turn in won
         ]  # fmt: skip
         told += [

@@ -13,7 +13,7 @@ from typing import Any
 
 from rhythm.record import Record
 from rhythm.store.approvals import StoredApproval, notice
-from rhythm.store.base import COMPLETED, FREE, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
+from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 
@@ -143,10 +143,10 @@ class Rows:
 
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
-        self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
+        self.flag([Range(end.id) for end in ends if end.status not in ORDERLY], now)
         if ends:
-            completed = [end.id for end in ends if end.status == COMPLETED]
-            self.db.do("delete_waits", ids=[end.id for end in ends], completed=completed, now=now)
+            orderly = [end.id for end in ends if end.status in ORDERLY]
+            self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly, now=now)
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:

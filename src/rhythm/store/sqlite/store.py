@@ -17,6 +17,7 @@ from rhythm.store.base import (
     COMPLETED,
     FAILED,
     FORGOTTEN_S,
+    ORDERLY,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
@@ -327,7 +328,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
             self._deliver(signal, now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
-        error = value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
+        error = value if to != COMPLETED and turn.end == "finish" else None
         if turn.resumed is not None:
             self._executed(turn.id, turn.resumed, error, now)
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
@@ -430,7 +431,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
-        if status == COMPLETED:
+        if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
