@@ -23,11 +23,17 @@ def url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def test_a_dry_run_says_what_would_run_and_touches_nothing(shell: Shell, url: str) -> None:
     for _ in range(2):
-        assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "would run 0001_initial\nwould run 0002_workers\n"
+        assert (
+            shell.rhythm("migrate", "--dry-run", "--database", url).stdout
+            == "would run 0001_initial\nwould run 0002_workers\nwould run 0005_access\n"
+        )
     assert not (shell.folder / "new.db").exists()
-    assert shell.rhythm("migrate", RHYTHM_DATABASE_URL=url).stdout == "ran 0001_initial\nran 0002_workers\nthe database is at schema 2\n"
-    assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "nothing to do: the database is at schema 2\n"
-    assert shell.rhythm("migrate", "--database", url).stdout == "the database is at schema 2\n"
+    assert (
+        shell.rhythm("migrate", RHYTHM_DATABASE_URL=url).stdout
+        == "ran 0001_initial\nran 0002_workers\nran 0005_access\nthe database is at schema 5\n"
+    )
+    assert shell.rhythm("migrate", "--dry-run", "--database", url).stdout == "nothing to do: the database is at schema 5\n"
+    assert shell.rhythm("migrate", "--database", url).stdout == "the database is at schema 5\n"
 
 
 @pytest.mark.parametrize(

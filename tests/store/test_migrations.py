@@ -17,7 +17,7 @@ from rhythm.store.open import open_store
 from rhythm.store.schema import Migration
 from tests.support.stores import KINDS
 
-NEWEST = 2
+NEWEST = 5
 MIGRATE = "import sys; from rhythm.cli.main import main; print('here', flush=True); sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
 
 
