@@ -331,7 +331,7 @@ def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, cloc
     clock.forward(2)
     store.beat(beat("y", queues=("mail",)), {}, TTL)
     store.beat(beat("z", queues=("mail", "other"), draining=True), {}, TTL)
-    store.pause_queue("off", True, "me", "why")
+    store.pause_queue("off", True, Actor("me"), "why")
     mail = Queue("mail", 2, NOW, 1, 1, 1, workers=2)
     off = Queue("off", 0, None, 0, 0, 0, clock.us, "me", "why")
     served = [Queue("idle", 0, None, 0, 0, workers=1), mail, off, Queue("system", 0, None, 0, 0, workers=2)]
