@@ -256,10 +256,11 @@ def moment_of(us: int | None) -> datetime | None:
 
 def as_json(record: Record) -> dict[str, Any]:
     """The fields of a view as JSON values; times as ISO 8601."""
-    return {name: _plain(getattr(record, name)) for name in record._fields}
+    return {name: plain(getattr(record, name)) for name in record._fields}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A field of a view as a JSON value."""
     if isinstance(value, tuple):
         return [as_json(item) if isinstance(item, Record) else item for item in value]
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

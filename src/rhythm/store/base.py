@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.schema import Migration
 
@@ -113,6 +114,11 @@ def refuse_system(queue: str, paused: bool) -> None:
     """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all workflows; pause the queue of their tasks")
+
+
+def queue_acts(queue: str, paused: bool, reason: str) -> list[Act]:
+    """What an operator did to a queue, for the audit."""
+    return [act("queue.pause", queue, reason=reason) if paused else act("queue.resume", queue)]
 
 
 def driver_connection(given: Any) -> Any:
@@ -605,7 +611,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(ApprovalStore):
+class Store(AccessStore, ApprovalStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -727,7 +733,7 @@ class Store(ApprovalStore):
     def paused_queues(self) -> frozenset[str]: ...
 
     @abstractmethod
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that have begun go on.
 
         False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for the queue of resumes.
@@ -795,22 +801,22 @@ class Store(ApprovalStore):
     # from outside
 
     @abstractmethod
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
 
         One that was received is a "duplicate" whatever came after it: its sender may forget it.
         """
 
     @abstractmethod
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
 
     @abstractmethod
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
 
     @abstractmethod
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
 
         A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
