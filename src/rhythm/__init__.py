@@ -78,8 +78,8 @@ __version__ = "0.1.0.dev0"
 
 _ERRORS = (
     "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered "
-    "NotInitialised NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable Undecidable "
-    "UnknownApproval UnknownExecution UnknownToken UnknownWorkflow"
+    "NotInitialised NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable "
+    "Undecidable UnknownApproval UnknownExecution UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
     "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
