@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rhythm.store.access import AuditRow
 
 OPTIONS = (
-    Option("ACTION", "what to do: list, verify or export", choices=("list", "verify", "export")),
+    Option("COMMAND", "what to do: list, verify or export", choices=("list", "verify", "export")),
     Option("--actor", "list: only what this one did", value="NAME"),
     Option("--action", "list: only acts of this kind, such as token.create", value="ACTION"),
     Option("--object", "list: only what was done to this execution, approval, token, queue …", value="ID"),
@@ -46,9 +46,9 @@ SHOWN = 20  # problems that are listed
 def run(args: Arguments) -> int:
     for action, names in TAKES.items():
         for name in names:
-            if action != args.action and getattr(args, name) is not None:
-                raise UsageError(f"--{name} is not for {args.action}")
-    return {"list": _list, "verify": _verify, "export": _export}[args.action](args)
+            if action != args.command and getattr(args, name) is not None:
+                raise UsageError(f"--{name} is not for {args.command}")
+    return {"list": _list, "verify": _verify, "export": _export}[args.command](args)
 
 
 def _list(args: Arguments) -> int:

@@ -106,9 +106,9 @@ def _revoke(app: Rhythm, args: Arguments) -> int:
 
 
 def _told(token: TokenView) -> str:
-    own = f" and the business roles {', '.join(token.business_roles)}" if token.business_roles else ""
-    until = f", until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else ""
-    return f"{token.id} for {token.name}, with the roles {', '.join(token.roles) or 'none'}{own}{until}"
+    own = f" for {', '.join(token.business_roles)}" if token.business_roles else ""
+    until = f", until {token.expires_at:%Y-%m-%d %H:%M:%S} UTC" if token.expires_at else ""
+    return f"{token.id} of {token.name} ({', '.join(token.roles)}{own}){until}"
 
 
 def _print(found: Sequence[TokenView]) -> None:
