@@ -110,8 +110,8 @@ def test_what_a_token_may_do_changes_at_once(app: Rhythm) -> None:
         ({"name": "a", "business_roles": [f"r{i}" for i in range(101)]}, "at most 100 roles"),
         ({"name": "a", "expires": "soon"}, '"soon" is not a duration'),
         ({"name": "a", "expires": 0}, "expires at once"),
-        ({"name": "a", "by": "x" * 201}, "whoever acts has a name of 1 to 200"),
-        ({"name": "a", "by": Actor("a\0")}, "whoever acts has a name of 1 to 200"),
+        ({"name": "a", "by": "x" * 201}, "the name of whoever acts is a text of 1 to 200"),
+        ({"name": "a", "by": Actor("a\0")}, "the name of whoever acts is a text of 1 to 200"),
     ],
 )
 def test_what_cannot_be_a_token_is_refused(app: Rhythm, given: dict[str, Any], message: str) -> None:

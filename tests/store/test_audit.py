@@ -182,14 +182,14 @@ DAMAGES: dict[Callable[[Store, list[AuditRow]], None], list[tuple[int, str]]] = 
     delete_one: [(3, "row 2 is gone"), (3, "row 3 does not follow the row before it: one of the two is not what it was")],
     delete_the_first: [(2, "row 1 is gone"), (2, "row 2 does not follow the row before it: one of the two is not what it was")],
     delete_the_last: [(4, "the chain ends with row 3, but 4 were written: the last ones are gone")],
-    delete_all: [(4, "the chain ends with row 0, but 4 were written: the last ones are gone")],
+    delete_all: [(1, "the chain ends with row 0, but 4 were written: the last ones are gone")],
     put_one_between: [
         (4, "row 4 does not follow the row before it: one of the two is not what it was"),
         (4, "row 4 was changed after it was written"),
         (5, "row 5 was changed after it was written"),
-        (4, "only 4 were written, but the chain goes on to row 5: somebody has added to it"),
+        (5, "only 4 were written, but the chain goes on to row 5: somebody has added to it"),
     ],
-    add_one: [(4, "only 4 were written, but the chain goes on to row 5: somebody has added to it")],
+    add_one: [(5, "only 4 were written, but the chain goes on to row 5: somebody has added to it")],
 }
 
 
