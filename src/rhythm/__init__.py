@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         UnknownToken,
         UnknownWorkflow,
     )
+    from rhythm.store.access import Actor
     from rhythm.worker.current import Current, current
     from rhythm.worker.handlers import Task, task
 
@@ -75,6 +76,7 @@ _OF_THE_DEFAULT = (
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
+    "Actor": "rhythm.store.access",
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
@@ -85,10 +87,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict", "Current", "DuplicateTask", "ExecutionFailed",
-    "ExecutionView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NewToken",
-    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "RetryLater", "Rhythm",
-    "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep",
+    "Actor", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict", "Current", "DuplicateTask",
+    "ExecutionFailed", "ExecutionView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting",
+    "NewToken", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "RetryLater",
+    "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep",
     "Unavailable", "UnknownExecution", "UnknownToken", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "cancel",
     "current", "get", "init", "list_executions", "pause", "pause_queue", "publish", "queue_many", "queue_task", "queues", "result",
     "resume", "resume_queue", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workers", "workflows",

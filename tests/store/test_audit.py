@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.access import PAGE, Act, Actor, AuditRow, Filter, Head
-from rhythm.store.base import Store
+from rhythm.store.access import PAGE, Act, Actor, AuditRow, Filter, Grant, Head
+from rhythm.store.base import WORKFLOW, NewExecution, Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
+from tests.support.postgres import Schemas
 from tests.support.stores import Stores, rows
 
 NOW = 1_800_000_000_000_000
@@ -255,3 +256,35 @@ def test_rows_are_found_by_who_did_what_to_what(store: Store) -> None:
         "all": [3, 2, 1], "first": [3], "older": [2, 1], "ann": [2, 1], "a": [3, 1], "both": [3], "none": [],
     }  # fmt: skip
     assert (found["first"][0].token, found["first"][0].source) == ("t1", "10.0.0.1")
+
+
+def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_touch_the_audit(schemas: Schemas) -> None:
+    store, role = schemas.empty_store(), f"{schemas.name}_worker"
+    within(store, lambda: store._audit(ANN, [Act("test.act", "a")], NOW))
+    grants = f"""
+    CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schemas.name} TO {role};
+    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schemas.name} TO {role};
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schemas.name} TO {role};
+    REVOKE UPDATE, DELETE ON {schemas.name}.audit FROM {role}"""
+    schemas.admin.execute(grants.encode())
+    try:
+        worker = PostgresStore(f"{schemas.url}&user={role}", schemas.name)
+        worker.start([NewExecution("w", WORKFLOW, "main", "default")])
+        assert worker.claim("a", ["default"], 1, 30.0)
+        assert worker.cancel(["w"], ANN) == {"w": True}
+        assert worker.create_token(Grant("t", "ann", "h", (), (), None), ANN)
+        for text in (
+            "UPDATE audit SET actor = 'bob'",
+            "DELETE FROM audit",
+            "TRUNCATE audit",
+            "ALTER TABLE audit DISABLE TRIGGER USER",
+            "DROP TRIGGER audit_unchanged ON audit",
+            "UPDATE audit_head SET n = 1",
+        ):
+            with pytest.raises(StoreError, match="lacks a right"):
+                rows(worker, text)
+        head, problems = worker.verify_audit()
+        assert (head.n, problems) == (3, [])
+        worker.close()
+    finally:
+        schemas.admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
