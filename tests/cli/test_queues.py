@@ -84,7 +84,7 @@ def test_queues_say_what_waits_for_how_long_and_that_nobody_serves_it(rhythm: Co
 def test_queue_pause_and_resume_say_what_they_did_and_may_be_repeated(rhythm: Command, make_app: MakeApp) -> None:
     app = make_app()
     app.queue_task("somewhere", queue="mail")
-    ran = rhythm("queue pause mail --reason 'the server is down' --by Ada")
+    ran = rhythm("queue pause mail --reason 'the server is down' --as Ada")
     assert (ran.code, ran.out, ran.err) == (
         0, "paused queue mail (1 waits in it): nothing of it begins; `rhythm queue resume mail` lets it go on\n", ""
     )  # fmt: skip
@@ -117,7 +117,7 @@ def test_queue_of_resumes_and_wrong_words_are_refused(rhythm: Command, make_app:
         "queue": "ACTION is missing: what to do with it: pause or resume",
         "queue stop mail": "ACTION is pause or resume, not stop",
         "queue pause": "NAME is missing: the queue; `rhythm queues` lists them",
-        "queue resume mail --by Ada": "--reason and --by are for pause",
+        "queue resume mail --reason x": "--reason is for pause",
     }.items():
         ran = rhythm(command)
         assert (ran.code, message in ran.err) == (2, True), ran.err

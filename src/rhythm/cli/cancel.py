@@ -10,27 +10,29 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rhythm.cli.acting import AS, actor
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
+    from rhythm.store.access import Actor
 
-OPTIONS = (Option("IDS", "the executions", many=True), DATABASE)
+OPTIONS = (Option("IDS", "the executions", many=True), AS, DATABASE)
 
 
 def run(args: Arguments) -> int:
     with application(args) as app:
-        return max(_cancel(app, id) for id in dict.fromkeys(args.ids))
+        return max(_cancel(app, id, actor(args)) for id in dict.fromkeys(args.ids))
 
 
-def _cancel(app: Rhythm, id: str) -> int:
+def _cancel(app: Rhythm, id: str, by: Actor) -> int:
     from rhythm.errors import UnknownExecution
 
     try:
         find(app, id)
-        asked = app.cancel(id)
+        asked = app.cancel(id, by=by)
     except UnknownExecution as problem:
         print(f"rhythm: {problem}", file=sys.stderr)
         return 1

@@ -40,6 +40,8 @@ COMMANDS = {
     "queues": "list the queues: what waits in them, and who serves them",
     "queue": "pause or resume a queue",
     "workflows": "list the workflows that are registered",
+    "token": "make, list, change and revoke tokens for the HTTP API",
+    "audit": "show what was done by whom, and prove that it is what it was",
     "migrate": "bring a database to the schema that this version needs",
     "doctor": "check that a database keeps all the rules, and say what to do",
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rhythm.cli.acting import AS, actor
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
@@ -22,7 +23,7 @@ from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_i
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
 
-OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, DATABASE)
+OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, AS, DATABASE)
 
 
 def run(args: Arguments) -> int:
@@ -30,7 +31,7 @@ def run(args: Arguments) -> int:
     with application(args) as app:
         load_tasks(args)
         old = find(app, args.id)
-        new = app.retry(args.id, from_start=args.from_start)
+        new = app.retry(args.id, from_start=args.from_start, by=actor(args))
         print(_told(app, old, new, args.from_start), file=sys.stderr)
     if not args.wait:
         return print_id(new, args.output)
