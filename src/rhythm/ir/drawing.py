@@ -16,7 +16,8 @@ _MARKS = {
 _LEAVING = ("return", "throw", "jump")  # nodes that do not go on below themselves: the outline says where they go
 
 _SHAPES = {  # the brackets that Mermaid puts round a label
-    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "block": ("([", "])"), "branch": ("([", "])"), "workflow": ("[[", "]]"),
+    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "block": ("([", "])"), "branch": ("([", "])"),
+    "workflow": ("[[", "]]"),
     "wait": ("[/", "/]"), "decision": ("{", "}"), "loop": ("{{", "}}"), "group": ("[[", "]]"), "emit": (">", "]"), "task": ("[", "]"),
     "jump": ("(", ")"), "try": ("(", ")"), "catch": ("(", ")"), "finally": ("(", ")"),
 }  # fmt: skip

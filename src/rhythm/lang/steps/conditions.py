@@ -80,7 +80,7 @@ def _comparison(place: Json, problems: Problems) -> ir.Expression:
         if found is None:
             problems.at("S005", f'a condition needs "{key}"', place, 'write { "field": "order.total", "operator": "gte", "value": 10000 }')
     path = read_path(field, problems) if field else None
-    if operator is None or path is None or not _is_operator(operator, problems):
+    if operator is None or not _is_operator(operator, problems) or path is None:
         return FALSE
     return _exists(place, path, problems) if operator.value == "exists" else _compared(place, operator, path, problems)
 

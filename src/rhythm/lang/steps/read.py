@@ -90,7 +90,7 @@ class _Reader:
 
     def steps(self, place: Json) -> tuple[Step, ...]:
         ids = [self._id(item, number) for number, item in enumerate(place.items)]
-        following = [*ids[1:], None]
+        following = [*ids[1:], None][: len(ids)]
         return tuple(self._step(*each) for each in zip(place.items, ids, following, strict=True))
 
     def _id(self, place: Json, number: int) -> str:
