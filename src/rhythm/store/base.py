@@ -12,13 +12,15 @@ the parent.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.access import AccessStore, Act, Actor, act
+from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
+APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
@@ -77,6 +80,7 @@ class NewExecution(Record):
     later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it; less
     # than 0: a task that had begun before
     failed: str | None = None  # how the attempt ended after which the row is made
+    started_by: str | None = None  # of one that nobody else started
 
     @property
     def crashes(self) -> int:
@@ -110,6 +114,11 @@ def refuse_system(queue: str, paused: bool) -> None:
     """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all workflows; pause the queue of their tasks")
+
+
+def queue_acts(queue: str, paused: bool, reason: str) -> list[Act]:
+    """What an operator did to a queue, for the audit."""
+    return [act("queue.pause", queue, reason=reason) if paused else act("queue.resume", queue)]
 
 
 def driver_connection(given: Any) -> Any:
@@ -215,6 +224,8 @@ class Loaded(Record):
     snapshot: bytes | None
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
+    resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    resume_data: str | None = None  # JSON: what was last given with a resume
 
     @property
     def ending(self) -> bool:
@@ -339,6 +350,8 @@ class TurnCommit(Record):
     starts: tuple[NewExecution, ...] = ()
     timers: tuple[NewTimer, ...] = ()
     waits: tuple[NewWait, ...] = ()
+    approvals: tuple[NewApproval, ...] = ()
+    resumed: int | None = None  # what let it go on, up to this one, is done with this turn
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
     releases: tuple[tuple[int, int], ...] = ()
@@ -401,6 +414,7 @@ class StoredExecution(Record):
     cancel_requested_at: int | None
     fence: int | None
     worker: str | None
+    started_by: str | None
     seq: int | None
     statement: int | None
     snapshot: bytes | None
@@ -474,6 +488,9 @@ class Execution(Record):
     attributes: str
     paused_reason: str | None = None
     paused_by: str | None = None
+    paused_until: int | None = None
+    started_by: str | None = None
+    turned_at: int | None = None  # of a workflow: when its last turn was committed
 
 
 class Transition(Record):
@@ -594,7 +611,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(ABC):
+class Store(AccessStore, ApprovalStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -716,7 +733,7 @@ class Store(ABC):
     def paused_queues(self) -> frozenset[str]: ...
 
     @abstractmethod
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that have begun go on.
 
         False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for the queue of resumes.
@@ -784,26 +801,22 @@ class Store(ABC):
     # from outside
 
     @abstractmethod
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
 
         One that was received is a "duplicate" whatever came after it: its sender may forget it.
         """
 
     @abstractmethod
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
 
     @abstractmethod
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
 
     @abstractmethod
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        """Sets or clears the pause. False: it has ended; None: it does not exist."""
-
-    @abstractmethod
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
 
         A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.

@@ -36,7 +36,7 @@ class Inputs(Record):
     now: str  # ISO 8601, UTC
     seed: str  # what uuid() and random() are derived from: another one for each turn
     inputs: Any = None
-    ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id
+    ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id, resume_data
     outcomes: Mapping[int, Outcome] = {}  # of children, by number, as far as they have ended
     signals: Sequence[Signal] = ()
     cancel: bool = False

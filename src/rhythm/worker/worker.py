@@ -18,7 +18,20 @@ from typing import Any
 from rhythm.durations import show_duration
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
-from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, moment, needed, seen
+from rhythm.engine.turns import (
+    CANCELLED_ERROR,
+    Asking,
+    Planner,
+    Programs,
+    dump_options,
+    dump_owned,
+    inputs_of,
+    load_owned,
+    moment,
+    needed,
+    seen,
+    status_of,
+)
 from rhythm.errors import InvalidProgram, NewerFormat, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -90,6 +103,7 @@ class WorkerSettings(Record):
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
     newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
+    asking: Asking = Asking()
 
     @property
     def heart(self) -> HeartSettings:
@@ -165,7 +179,7 @@ class Worker:
         self.sizes, self.metrics = Sizes(), Metrics()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
         only_queue = settings.queues[0] if settings.one_queue else None
-        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue)
+        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue, settings.asking)
 
     def step(self, wait_s: float = 0.0) -> bool:
         """One round: take in what has ended, claim, load, decide, commit, begin. Whether anything happened."""
@@ -636,6 +650,7 @@ class Worker:
         return TurnCommit(
             held.id, loaded.seq, held.fence, held.wakes, "own" if left else "park", self.name, "task", done=done, starts=retries,
             statement=held.snapshot.statement_index, owned=dump_owned(left.values()), awaiting=dump_trusted(held.snapshot.awaiting),
+            status=status_of(held.snapshot.awaiting),
         )  # fmt: skip
 
     def _inputs_now(self, held: Held, loaded: Loaded, done: Sequence[Done]) -> Inputs:
@@ -705,6 +720,7 @@ class Worker:
         return TurnCommit(
             held.id, loaded.seq, held.fence, held.wakes, "own" if done else "park", self.name, "queued",
             done=tuple(done), starts=tuple(starts), statement=held.snapshot.statement_index, awaiting=dump_trusted(held.snapshot.awaiting),
+            status=status_of(held.snapshot.awaiting),
         )  # fmt: skip
 
     def _begun(self, new: NewExecution) -> NewExecution:
@@ -725,6 +741,7 @@ class Worker:
             held.id, loaded.seq, held.fence, held.wakes, "own" if left else "park", self.name, "promoted",
             starts=starts, promoted=tuple(long),
             statement=held.snapshot.statement_index, owned=dump_owned(left.values()), awaiting=dump_trusted(held.snapshot.awaiting),
+            status=status_of(held.snapshot.awaiting),
             claim_ttl_s=self.settings.claim_ttl_s,
         )  # fmt: skip
 
@@ -753,7 +770,9 @@ class Worker:
             for n in [n for n in held.running if n not in held.owned]:
                 held.running.discard(n)
                 self._stop(child_id(held.id, n))
-            held.loaded = held.loaded.replace(seq=held.loaded.seq + 1)
+            held.loaded = held.loaded.replace(seq=held.loaded.seq + 1, resumes=None if turn.resumed is not None else held.loaded.resumes)
+            if turn.resumed is not None and held.known:
+                held.known = held.known.replace(resume_data=None)
         if answer.outcome == "woken" or answer.wakes != held.wakes or again:
             held.wakes, held.stale = max(answer.wakes, held.wakes), True
         else:

@@ -30,17 +30,17 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 
 -- name: insert_executions
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, x.timeout_us,
-  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
+  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END, x.started_by
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
   unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
   %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
-  %(later_us)s::bigint[], %(delay_us)s::bigint[])
+  %(later_us)s::bigint[], %(delay_us)s::bigint[], %(started_by)s::text[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, ord) ORDER BY x.ord
+  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, started_by, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -249,7 +249,11 @@ UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(i
 -- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
-  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
+  (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
+    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL),
+  (SELECT q.trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+    ORDER BY q.id DESC LIMIT 1)
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -280,6 +284,10 @@ SELECT w.execution_id, w.n, w.status,
   w.ended_at, 2, w.type
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
 LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
+UNION ALL
+SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 'by', a.decided_by::json, 'comment', a.comment)::text, a.ended_at,
+  3, a.role
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n WHERE a.ended_at IS NOT NULL
 
 -- name: mail
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
@@ -435,9 +443,15 @@ SELECT e.id, e.type, e.n, e.data, e.published_at FROM unnest(%(type)s::text[], %
 CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
 
 -- name: end_waits
-UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
+-- With the record of what lets their executions go on.
+WITH ended AS (
+  UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(event_id)s::text[]) AS x(id, n, event_id)
-WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.n
+  WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.execution_id, w.n, w.type, w.event_id),
+told AS (
+  INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
+  SELECT execution_id, 'event', event_id, '{"type": ' || to_json(type)::text || '}', '', %(now)s FROM ended WHERE event_id IS NOT NULL)
+SELECT n FROM ended
 
 -- name: due_waits
 SELECT execution_id, n FROM event_waits
@@ -456,7 +470,9 @@ events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id
 DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
 
 -- name: delete_waits
-WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]))
+-- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
+WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
+asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND ended_at IS NULL)
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 
 -- name: cancel_timers
@@ -542,10 +558,6 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND st
 -- name: free_due
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING queue
 
--- name: set_pause
-UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s
-WHERE id = %(id)s AND status < 5 RETURNING id
-
 -- name: lock_execution
 -- Of two retries of one execution the second finds the first.
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
@@ -556,7 +568,7 @@ SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, i
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
@@ -572,17 +584,17 @@ WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id <
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker)
+                        cancel_requested_at, fence, worker, started_by)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker
+  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
   %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
   %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
-  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[])
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[])
   AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
-  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker)
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by)
 
 -- name: insert_stored_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -623,6 +635,8 @@ UPDATE executions SET timed_out_at = %(now)s WHERE id = ANY(%(ids)s::text[]) AND
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(paused_until) FROM executions WHERE paused_until IS NOT NULL AND finished_at IS NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 
@@ -702,7 +716,7 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
-  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by
+  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: due
