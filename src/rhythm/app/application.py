@@ -361,13 +361,14 @@ class Rhythm(Approvals, Access, Schedules):
         self._wake()
         return answer == "sent"
 
-    def publish(self, type: str, data: Any = None, *, event_id: str | None = None) -> bool:
-        """Publishes an event to everyone who waits for it, or started before it and will wait.
+    def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool:
+        """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it
+        with `@on`: `by` says who starts them.
 
         False: this `event_id` was published before.
         """
         id = _name(event_id, "an event_id") if event_id is not None else self._new_id()
-        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"))
+        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event)
         self._wake()

@@ -23,6 +23,7 @@ from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
     from rhythm.store.doctor import Judge
+    from rhythm.store.triggers import Trigger
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
@@ -48,6 +49,9 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
+    on: tuple[str, ...] = ()  # types of events that start it; like what follows, only told when it is registered
+    queue: str = "default"
+    timeout_s: float | None = None
 
 
 class NewExecution(Record):
@@ -300,6 +304,8 @@ class NewEvent(Record):
     type: str
     data: str  # JSON
     later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
+    by: str | None = None  # who publishes it, as far as known
+    execution_id: str | None = None  # whose turn publishes it
 
 
 class Done(Record):
@@ -645,7 +651,10 @@ class Store(ABC):
 
     @abstractmethod
     def register(self, definitions: Sequence[Definition]) -> None:
-        """Stores versions that are new, and makes these the current ones of their names: all, or none."""
+        """Stores versions that are new, and makes these the current ones of their names: all, or none.
+
+        From then on events start these, and only by the types that they name now.
+        """
 
     @abstractmethod
     def definition(self, name: str, version: str | None = None) -> Definition | None:
@@ -654,6 +663,10 @@ class Store(ABC):
     @abstractmethod
     def definitions(self) -> list[tuple[Definition, int]]:
         """The current version of every workflow, and when it was registered."""
+
+    @abstractmethod
+    def triggers(self) -> list[Trigger]:
+        """Which events start which workflows, by type and name."""
 
     # starting
 
@@ -796,7 +809,8 @@ class Store(ABC):
 
     @abstractmethod
     def publish(self, event: NewEvent) -> str:
-        """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
+        """Publishes an event to everyone who waits for it, and to those who live and will, and starts the workflows that are
+        registered for it: "published" or "duplicate"."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[str]) -> dict[str, bool]:

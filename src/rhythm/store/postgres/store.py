@@ -73,6 +73,7 @@ from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
+from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
 PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
@@ -147,7 +148,21 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     @transaction
     def register(self, definitions: Sequence[Definition]) -> None:
         self.db.do("lock_definitions")
-        self.db.batch("register_definitions", [fields(definition) for definition in definitions])
+        rows = [fields(definition) for definition in definitions]
+        self.db.batch("register_definitions", _columns(rows, *Definition._fields[:6]))
+        self._set_triggers(definitions)
+
+    def _set_triggers(self, definitions: Sequence[Definition]) -> None:
+        """The events that start a workflow are those that it names now."""
+        last = {d.name: d for d in definitions}.values()
+        triggers = [fields(Trigger(type, d.name, d.version, d.queue, d.timeout_s)) for d in last for type in d.on]
+        types, workflows = [row["type"] for row in triggers], [row["workflow"] for row in triggers]
+        self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)
+        self.db.batch("set_triggers", triggers)
+
+    @alone
+    def triggers(self) -> list[Trigger]:
+        return [Trigger(*row) for row in self.db.all("triggers")]
 
     @alone
     def definition(self, name: str, version: str | None = None) -> Definition | None:

@@ -66,6 +66,7 @@ from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.approvals import SqliteApprovals
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
+from rhythm.store.triggers import Trigger, triggered
 
 LAST = 2**62  # a child number beyond all others
 
@@ -118,7 +119,18 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def register(self, definitions: Sequence[Definition]) -> None:
         with self._transaction():
             for definition in definitions:
-                self._all("register_definition", dict(definition.__dict__, file=definition.file))
+                row = {name: getattr(definition, name) for name in Definition._fields}
+                self._all("register_definition", row)
+                self._set_triggers(row)
+
+    def _set_triggers(self, row: dict[str, Any]) -> None:
+        """The events that start a workflow are those that it names now."""
+        given = {"workflow": row["name"], "types": json.dumps(row["on"])}
+        self._all("forget_triggers", given)
+        self._all("set_triggers", {**given, **{name: row[name] for name in ("version", "queue", "timeout_s")}})
+
+    def triggers(self) -> list[Trigger]:
+        return [Trigger(*row) for row in self._read(SQL["triggers"])]
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
         asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
@@ -562,7 +574,16 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         if not self._count("insert_event", *new.astuple()):
             return False
         self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type)], [new]), now)
+        self._trigger(event, new, now)
         return True
+
+    def _trigger(self, event: NewEvent, new: Event, now: int) -> None:
+        """Starts the workflows that are registered for it."""
+        triggers = [Trigger(*row) for row in self._all("triggers_of", event.type)]
+        if triggers:
+            by = event.by if event.execution_id is None else self._one("starter_of", event.execution_id)[0]
+            for execution in triggered(triggers, [new], {event.id: by}, now):
+                self._start(execution, now)
 
     def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
