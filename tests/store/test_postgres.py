@@ -464,6 +464,21 @@ def test_an_event_goes_to_the_next_wait_when_the_first_is_cancelled_meanwhile(
     assert [(o.n, o.status) for o in store.outcomes([Needed("w", (2,))])["w"]] == [(2, COMPLETED)]
 
 
+def test_an_event_that_is_taken_while_it_is_to_be_forgotten_stays(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    store.publish(NewEvent("e", "paid", "1"))
+    session.execute("UPDATE event_types SET n = n")
+    session.execute(
+        "INSERT INTO event_waits (execution_id, n, type, wanted, since, held, status, event_id, ended_at) "
+        "VALUES ('w', 1, 'paid', '{}', 0, false, 5, 'e', 1)"
+    )
+    with blocked(schemas, pool, lambda: store.prune_events(-1.0, 10)) as answer:
+        session.commit()
+        assert answer.result() == 0
+    assert store.publish(NewEvent("e", "paid", "1")) == "duplicate"
+
+
 def test_publishers_and_waiters_of_many_types_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     """Every workflow waits for every event, and publishes one: whatever meets, nobody misses any."""
     count = 6

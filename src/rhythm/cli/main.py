@@ -27,6 +27,7 @@ COMMANDS = {
     "trace": "show what has happened in an execution, step by step",
     "result": "wait for the result of an execution, and print it",
     "signal": "send a signal to an execution",
+    "publish": "publish an event to all who wait for it",
     "cancel": "ask executions to end",
     "retry": "go on where an execution failed",
     "pause": "hold an execution where it is",

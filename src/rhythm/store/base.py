@@ -881,10 +881,14 @@ class Store(ABC):
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
+        """Deletes root executions that ended so long ago, with everything below them: how many.
 
         Those stay of which a child still goes on, or from which an execution was made that has not ended.
         """
+
+    @abstractmethod
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        """Deletes events that were published so long ago: how many. Those stay that an execution has taken which still goes on."""
 
     # reading
 

@@ -22,3 +22,15 @@ SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type 
 -- Who started the executions that publish, or those that they belong to; else themselves.
 SELECT e.id, coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN executions r ON r.id = e.root_id
 WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: old_events
+-- Not what an execution has taken: it may still have to read it.
+SELECT id, type FROM events e WHERE published_at < now_us() - %(age_us)s::bigint
+  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) ORDER BY published_at LIMIT %(limit)s
+
+-- name: hold_types
+-- Nobody who looks for an event finds one that is being deleted.
+SELECT type FROM event_types WHERE type = ANY(%(types)s::text[]) ORDER BY type FOR UPDATE
+
+-- name: delete_events
+DELETE FROM events e WHERE e.id = ANY(%(ids)s::text[]) AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) RETURNING e.id

@@ -609,14 +609,24 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     def prune(self, older_than_s: float, limit: int) -> int:
         age_us = int(older_than_s * US)
         roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
-        self._prune(roots, age_us, limit)
+        if roots:
+            self._prune(roots)
         return len(roots)
 
     @transaction
-    def _prune(self, roots: Sequence[str], age_us: int, limit: int) -> None:
-        self.db.do("delete_events", before=self.db.now() - age_us, limit=limit)
-        for table in PRUNED if roots else ():
+    def _prune(self, roots: Sequence[str]) -> None:
+        for table in PRUNED:
             self.db.do(f"prune_{table}", ids=roots)
+
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        old = self._all("old_events", age_us=_us(older_than_s), limit=limit)
+        return self._prune_events([row[0] for row in old], sorted({row[1] for row in old})) if old else 0
+
+    @service
+    def _prune_events(self, ids: Sequence[str], types: Sequence[str]) -> int:
+        """With their types locked: whoever finds one of these meanwhile has taken it by then."""
+        self.db.do("hold_types", types=types)
+        return len(self.db.all("delete_events", ids=ids))
 
     # reading
 

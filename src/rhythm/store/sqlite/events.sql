@@ -15,3 +15,9 @@ SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type 
 -- name: starter_of
 -- Who started the execution that publishes, or the one that it belongs to; else itself.
 SELECT coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
+
+-- name: delete_events
+-- Not what an execution has taken: it may still have to read it.
+DELETE FROM events WHERE id IN (
+  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)
+  ORDER BY published_at LIMIT ?)

@@ -750,7 +750,6 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
             age_us = int(older_than_s * US)
-            self._all("delete_events", self.clock() - age_us, limit)
             roots = self._all("old_roots", age_us, limit)
             for (root,) in roots:
                 for table, column in (
@@ -760,6 +759,10 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
+
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        with self._transaction():
+            return self._count("delete_events", self.clock() - _us(older_than_s), limit)
 
     # reading
 
