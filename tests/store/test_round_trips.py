@@ -150,3 +150,13 @@ def test_whatever_the_events_of_a_turn_start_is_started_at_once(store: PostgresS
     store.commit([turn(claim, 0, "park", events=events)], [])
     assert len(asked) == AROUND + 15
     assert len(claimed(store)) == count
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+    ids = [f"w{i:03}" for i in range(count)]
+    store.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+    store.commit([turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()], [])
+    del asked[:]
+    assert set(store.terminate(ids).values()) == {True}
+    assert len(asked) == AROUND + 17

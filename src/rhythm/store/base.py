@@ -21,6 +21,7 @@ from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
+from rhythm.store.operating import OperatingStore
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -617,7 +618,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ApprovalStore):
+class Store(AccessStore, ApprovalStore, OperatingStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used

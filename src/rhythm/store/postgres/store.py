@@ -68,6 +68,7 @@ from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneErro
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.hints import PostgresListening, channel_of
+from rhythm.store.postgres.operating import PostgresOperating
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
@@ -90,7 +91,7 @@ class Expired(Record):
     now: int
 
 
-class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
+class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True

@@ -60,9 +60,11 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.operating import TERMINATED
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.sqlite.approvals import SqliteApprovals
+from rhythm.store.sqlite.operating import SqliteOperating
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
 from rhythm.store.triggers import Trigger, triggered
@@ -70,7 +72,7 @@ from rhythm.store.triggers import Trigger, triggered
 LAST = 2**62  # a child number beyond all others
 
 
-class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
+class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
     package = PACKAGE
@@ -446,7 +448,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
-    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
+    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None) -> None:
         if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
@@ -607,6 +609,35 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
             self._all("delete_ready", id)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
+
+    def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+        with self._transaction():
+            now = self.clock()
+            known = {id: self._one("status_of", id) for id in ids}
+            ended = {id: row[0] < TERMINAL for id, row in known.items() if row}
+            for id, live in ended.items():
+                if live:
+                    self._terminate(id, now)
+            self._audit(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
+            return ended
+
+    def _terminate(self, id: str, now: int) -> None:
+        """Ends it and everything below it: whoever holds one of them finds a newer fence, or no row."""
+        family = self._all("live_family", {"id": id})
+        for each, type, status in family:
+            if type == WORKFLOW:
+                self._end_at_once(each, status, now)
+            else:
+                self._finish(each, CANCELLED, TERMINATED, now, None, None)
+        for each, _, _ in family:
+            self._all("delete_ready", each)
+
+    def _end_at_once(self, id: str, status: int, now: int) -> None:
+        fence = self._one("next_fence")[0]
+        seq = self._one("raise_context_fence", fence, id)[0]
+        self._all("skip_turn", id)
+        self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
+        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
