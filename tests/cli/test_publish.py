@@ -13,7 +13,7 @@ SHIP = '@on("order.paid") workflow ship(inputs) { return inputs }'
 
 def test_publish_says_what_it_starts_and_an_id_counts_once(rhythm: Command, make_app: MakeApp) -> None:
     app = make_app(flows=(SHIP,))
-    assert rhythm("publish order.paid -i order:=17 --event-id one --as Ada").out == "published order.paid: it starts ship\n"
+    assert rhythm("publish order.paid -i order:=17 --event-id one --by Ada").out == "published order.paid: it starts ship\n"
     assert rhythm("publish order.paid --event-id one").out == "the event one was published before; nothing was done\n"
     assert rhythm("publish order.sent").out == "published order.sent\n"
     (started,) = app.list()

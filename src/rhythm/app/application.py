@@ -25,6 +25,7 @@ from rhythm.app.checks import text as _text
 from rhythm.app.checks import unknown as _unknown
 from rhythm.app.checks import valid_id as _valid_id
 from rhythm.app.handle import Handle
+from rhythm.app.operating import Operating
 from rhythm.app.part import By, acting
 from rhythm.app.rights import Access
 from rhythm.app.scheduling import Schedules
@@ -79,7 +80,7 @@ Workers = list[WorkerView]
 Queues = list[QueueView]
 
 
-class Rhythm(Approvals, Access, Schedules):
+class Rhythm(Approvals, Access, Schedules, Operating):
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
@@ -381,9 +382,13 @@ class Rhythm(Approvals, Access, Schedules):
         return answer == "published"
 
     def cancel(self, id: Id, *, by: By = None) -> bool:
-        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
-        id = _possible(id)
-        return self._told(id, self.store.cancel([id], acting(by)).get(id))
+        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already.
+
+        Whoever asks a second time does not want to wait for that: then it ends at once, as by `terminate`.
+        """
+        row = self._execution(id)
+        end = self.store.cancel if row.cancel_requested_at is None else self.store.terminate
+        return self._told(id, end([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.

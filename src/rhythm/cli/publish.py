@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT
@@ -25,7 +25,7 @@ OPTIONS = (
     Option("DATA", "what it brings, as JSON", optional=True),
     INPUT.replace(help="a field of the data as text; KEY:=JSON gives any JSON value"),
     Option("--event-id", "an id of your own: the same one twice is one event", value="ID"),
-    AS,
+    BY,
     DATABASE,
 )
 

@@ -53,6 +53,6 @@ def payload(args: Arguments, what: str) -> Any:
 
 def _awaited(plan: Any) -> set[str]:
     """The signals that are waited for."""
-    from rhythm.cli.words import leaves
+    from rhythm.vm.plans import leaves
 
     return {leaf["name"] for leaf in leaves(plan) if leaf["op"] == "signal"} if plan else set()

@@ -23,8 +23,21 @@ class Selection(Record):
     created_before: int | None = None
     attributes: str = "{}"  # JSON: names and plain values
     type: int | None = None
+    held: bool = False  # only those that somebody has paused
+    unheld: bool = False  # only the others
     unasked: bool = False  # only those that have not been asked to end
     unretried: bool = False  # only those of which there is no retry
+
+
+class Standing(Record):
+    """Where in a queue an execution is, and who has it."""
+
+    id: str
+    state: int  # free, claimed or delayed
+    queue: str
+    since: int  # when it was queued
+    due_at: int | None
+    worker: str | None
 
 
 class OperatingStore(ABC):
@@ -42,3 +55,7 @@ class OperatingStore(ABC):
     @abstractmethod
     def select(self, selection: Selection, after: tuple[int, str], limit: int) -> list[tuple[int, str]]:
         """`created_at` and id of those that are meant, oldest first, beginning after this one."""
+
+    @abstractmethod
+    def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
+        """Where these are in a queue; one that nobody must look at is left out."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from rhythm.store.access import Act, Actor
 from rhythm.store.base import CANCELLED, TASK, TERMINAL, WORKFLOW
-from rhythm.store.operating import TERMINATED, OperatingStore, Selection
+from rhythm.store.operating import TERMINATED, OperatingStore, Selection, Standing
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connection import SQL, AgainError
 from rhythm.store.postgres.rows import End
@@ -16,7 +16,8 @@ from rhythm.store.postgres.session import alone, transaction
 CONDITIONS = {
     "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
     "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s", "created_before": b"created_at < %(created_before)s",
-    "unasked": b"cancel_requested_at IS NULL", "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
+    "held": b"paused_at IS NOT NULL", "unheld": b"paused_at IS NULL", "unasked": b"cancel_requested_at IS NULL",
+    "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
     "attributes": b"""NOT EXISTS (SELECT 1 FROM jsonb_each(%(attributes)s::jsonb) w
         WHERE (x.attributes::jsonb -> w.key) IS DISTINCT FROM w.value)""",
 }  # fmt: skip
@@ -66,6 +67,9 @@ class PostgresOperating(PostgresAccess, OperatingStore):
         order = b" AND (created_at, id) > (%(at)s, %(id)s) ORDER BY created_at, id LIMIT %(limit)s"
         values = {**_values(selection), "at": after[0], "id": after[1], "limit": limit}
         return self.db.query(b"SELECT created_at, id FROM " + _meant(selection) + order, values).fetchall()
+
+    def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
+        return {row[0]: Standing(*row) for row in self._all("standing", ids=list(ids))}
 
 
 def _meant(selection: Selection) -> bytes:
