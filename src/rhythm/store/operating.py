@@ -28,6 +28,12 @@ class Selection(Record):
     unasked: bool = False  # only those that have not been asked to end
     unretried: bool = False  # only those of which there is no retry
 
+    @property
+    def asked(self) -> list[str]:
+        """The names of what counts."""
+        values = {name: getattr(self, name) for name in self._fields}
+        return [name for name, value in values.items() if value is not None and value is not False and value != "{}"]
+
 
 class Standing(Record):
     """Where in a queue an execution is, and who has it."""

@@ -73,7 +73,7 @@ class PostgresOperating(PostgresAccess, OperatingStore):
 
 
 def _meant(selection: Selection) -> bytes:
-    asked = [condition for name, condition in CONDITIONS.items() if getattr(selection, name) not in (None, False, "{}")]
+    asked = [CONDITIONS[name] for name in selection.asked]
     return b"(" + SQL["execution"] + b") x WHERE " + b" AND ".join([b"parent_id IS NULL", *asked])
 
 

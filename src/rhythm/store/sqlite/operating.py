@@ -34,7 +34,7 @@ class SqliteOperating(Session, OperatingStore):
 
 
 def _meant(selection: Selection) -> str:
-    asked = [condition for name, condition in CONDITIONS.items() if getattr(selection, name) not in (None, False, "{}")]
+    asked = [CONDITIONS[name] for name in selection.asked]
     return f"({SQL['execution']}) x WHERE {' AND '.join(['parent_id IS NULL', *asked])}"
 
 
