@@ -461,12 +461,6 @@ SELECT n FROM ended
 SELECT execution_id, n FROM event_waits
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
--- name: delete_events
--- Not what an execution that goes on may still ask for: events since it started.
-DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
-  AND published_at < coalesce((SELECT min(x.created_at) FROM executions x WHERE x.finished_at IS NULL AND x.type = 0), published_at + 1)
-  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
-
 -- name: delete_settled
 -- A wait that took an event stays: an execution sees each event once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),

@@ -295,12 +295,6 @@ UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now W
 -- name: due_waits
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
--- name: delete_events
--- Not what an execution that goes on may still ask for: events since it started.
-DELETE FROM events WHERE id IN (
-  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)
-    AND published_at < coalesce((SELECT min(x.created_at) FROM executions x WHERE x.finished_at IS NULL AND x.type = 0), published_at + 1) LIMIT ?)
-
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ?
 
