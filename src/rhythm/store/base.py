@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -598,7 +599,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(ABC):
+class Store(ScheduleStore, ABC):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -644,8 +645,11 @@ class Store(ABC):
     # definitions
 
     @abstractmethod
-    def register(self, definitions: Sequence[Definition]) -> None:
-        """Stores versions that are new, and makes these the current ones of their names: all, or none."""
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
+        """Stores versions that are new, and makes these the current ones of their names: all, or none.
+
+        `schedules` gets those that these workflows' annotations have made before, and says what becomes of which.
+        """
 
     @abstractmethod
     def definition(self, name: str, version: str | None = None) -> Definition | None:

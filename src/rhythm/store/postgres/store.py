@@ -71,6 +71,7 @@ from rhythm.store.postgres.hints import PostgresListening, channel_of
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
+from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
@@ -145,9 +146,11 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     # definitions
 
     @transaction
-    def register(self, definitions: Sequence[Definition]) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         self.db.do("lock_definitions")
         self.db.batch("register_definitions", [fields(definition) for definition in definitions])
+        if schedules is not None:
+            self._register_schedules(definitions, schedules)
 
     @alone
     def definition(self, name: str, version: str | None = None) -> Definition | None:

@@ -60,6 +60,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.sqlite.access import SqliteAccess
@@ -115,10 +116,12 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
 
     # definitions
 
-    def register(self, definitions: Sequence[Definition]) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         with self._transaction():
             for definition in definitions:
                 self._all("register_definition", dict(definition.__dict__, file=definition.file))
+            if schedules is not None:
+                self._register_schedules(definitions, schedules)
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
         asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
