@@ -39,6 +39,19 @@ class Wanted(Record):
 # by the clock
 
 
+def plan(due: Sequence[Due], programs: Mapping[str, Program | str | None], new_id: NewId, unable: dict[str, str]) -> list[Firing]:
+    """What to do about these schedules now. `unable` gets those whose time zone is not known here: another process may know it."""
+    firings = []
+    for each in due:
+        program = programs[each.schedule.name]
+        assert not isinstance(program, str)
+        try:
+            firings.append(fire(each, program, new_id))
+        except ValueError as problem:
+            unable[each.schedule.name] = str(problem)
+    return [firing for firing in firings if firing is not None]
+
+
 def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
     """What to do about a schedule now; None: nothing. Without a `program` there is no workflow of its name.
 
@@ -48,14 +61,14 @@ def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
     if schedule.paused_at is not None:
         return None
     slots, missed, next_at = _passed(schedule, due.now)
-    round = _Round(due, program, new_id)
+    work = _Work(due, program, new_id)
     if schedule.queued_at is not None:
-        round.go_on(schedule.queued_at)
+        work.go_on(schedule.queued_at)
     for i, slot in enumerate(slots):
-        round.run(slot, last=i == len(slots) - 1)
-    if not (missed or round.fires or slots):
+        work.run(slot, last=i == len(slots) - 1)
+    if not (missed or work.fires or slots):
         return None
-    return Firing(schedule.name, next_at, round.queued_at, (*missed, *round.fires), tuple(round.cancels))
+    return Firing(schedule.name, next_at, work.queued_at, (*missed, *work.fires), tuple(work.cancels))
 
 
 def _passed(schedule: Schedule, now: int) -> tuple[list[int], list[NewFire], int | None]:
@@ -71,7 +84,7 @@ def _passed(schedule: Schedule, now: int) -> tuple[list[int], list[NewFire], int
     return slots, missed, next_slot(schedule.timing, latest[-1])
 
 
-class _Round:
+class _Work:
     """The slots of one schedule, one after the other."""
 
     def __init__(self, due: Due, program: Program | None, new_id: NewId) -> None:
@@ -87,23 +100,22 @@ class _Round:
             self.start(queued_at)
 
     def run(self, slot: int, last: bool) -> None:
-        match self.schedule.overlap:
-            case "allow":
-                self.start(slot)
-            case "cancel_other" if last:
-                self.cancels, self.running = [*self.cancels, *self.running], []
-                self.start(slot)
-            case _ if not self.running and self.queued_at is None and self.schedule.overlap != "cancel_other":
-                self.start(slot)
-            case "queue" if self.queued_at is None:
-                self.queued_at = slot
-            case _:
-                self.fires.append(NewFire(Fire(self.schedule.name, slot, "skipped", detail=self._why())))
+        overlap = self.schedule.overlap
+        if overlap == "cancel_other":
+            self._replace(slot) if last else self._skip(slot, "a later slot takes its place")
+        elif overlap == "allow" or not (self.running or self.queued_at):
+            self.start(slot)
+        elif overlap == "queue" and self.queued_at is None:
+            self.queued_at = slot
+        else:
+            self._skip(slot, f"{self.running[0]} still runs" if self.running else "a slot before it waits")
 
-    def _why(self) -> str:
-        if self.schedule.overlap == "cancel_other":
-            return "a later slot takes its place"
-        return f"{self.running[0]} still runs" if self.running else "a slot before it waits"
+    def _replace(self, slot: int) -> None:
+        self.cancels, self.running = self.running, []
+        self.start(slot)
+
+    def _skip(self, slot: int, why: str) -> None:
+        self.fires.append(NewFire(Fire(self.schedule.name, slot, "skipped", detail=why)))
 
     def start(self, slot: int) -> None:
         if self.program is None:
@@ -133,6 +145,15 @@ def execution(schedule: Schedule, program: Program, slot: int, id: str) -> NewEx
     )  # fmt: skip
 
 
+def said(fire: Fire) -> str:
+    """What is told of a slot that started nothing."""
+    if fire.until_at is None or fire.until_at == fire.slot_at:
+        slots = f"the slot of {shown(fire.slot_at)}"
+    else:
+        slots = f"the slots from {shown(fire.slot_at)} to {shown(fire.until_at)}"
+    return f"{slots}: {fire.detail or 'nobody looked at the time, and it is not made up for'}"
+
+
 def shown(at: int) -> str:
     return (EPOCH + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")
 
@@ -150,8 +171,9 @@ def put(before: Schedule | None, name: str, wanted: Wanted, now: int, by: str = 
         fresh = fresh.replace(anchor_at=before.anchor_at, next_at=before.next_at)
     if before is None:
         return fresh
-    kept = ("queued_at", "paused_at", "paused_by", "paused_reason", "created_at", "created_by")
-    after = fresh.replace(updated_at=before.updated_at, **{field: getattr(before, field) for field in kept})
+    kept = ("paused_at", "paused_by", "paused_reason", "created_at", "created_by", "updated_at")
+    after = fresh.replace(**{field: getattr(before, field) for field in kept})
+    after = after.replace(queued_at=before.queued_at if after.overlap == "queue" else None)
     return after if after == before else after.replace(updated_at=now)
 
 
