@@ -155,7 +155,10 @@ def test_a_date_comes_once_however_late() -> None:
     assert firing.next_at is None
 
 
-@given(st.lists(st.tuples(st.integers(0, 400), st.booleans()), min_size=1, max_size=12), st.integers(0, 5), st.sampled_from(["skip", "queue", "allow"]))
+LOOKS = st.lists(st.tuples(st.integers(0, 400), st.booleans()), min_size=1, max_size=12)
+
+
+@given(LOOKS, st.integers(0, 5), st.sampled_from(["skip", "queue", "allow"]))
 def test_whenever_somebody_looks_every_slot_has_exactly_one_fate(looks: list[tuple[int, bool]], catch_up: int, overlap: str) -> None:
     """In order, without a gap: whatever was run, skipped or missed adds up to all slots; at most one is still queued."""
     wanted = Wanted("report", cron="*/7 * * * *", tz="Europe/Berlin", overlap=overlap, catch_up=catch_up)

@@ -12,13 +12,15 @@ the parent.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.access import AccessStore, Act, Actor, act
+from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
@@ -27,12 +29,14 @@ if TYPE_CHECKING:
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
+APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
 
 PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
+ORDERLY = (COMPLETED, BLOCKED)  # ends after which what was started and not awaited goes on
 TERMINAL = 5  # this status and all above it absorb
 STATUS_NAMES = {
     PENDING: "pending", SUSPENDED: "suspended", PAUSED: "paused",
@@ -111,6 +115,11 @@ def refuse_system(queue: str, paused: bool) -> None:
     """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all workflows; pause the queue of their tasks")
+
+
+def queue_acts(queue: str, paused: bool, reason: str) -> list[Act]:
+    """What an operator did to a queue, for the audit."""
+    return [act("queue.pause", queue, reason=reason) if paused else act("queue.resume", queue)]
 
 
 def driver_connection(given: Any) -> Any:
@@ -216,6 +225,8 @@ class Loaded(Record):
     snapshot: bytes | None
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
+    resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    resume_data: str | None = None  # JSON: what was last given with a resume
 
     @property
     def ending(self) -> bool:
@@ -340,6 +351,8 @@ class TurnCommit(Record):
     starts: tuple[NewExecution, ...] = ()
     timers: tuple[NewTimer, ...] = ()
     waits: tuple[NewWait, ...] = ()
+    approvals: tuple[NewApproval, ...] = ()
+    resumed: int | None = None  # what let it go on, up to this one, is done with this turn
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
     releases: tuple[tuple[int, int], ...] = ()
@@ -599,7 +612,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(ScheduleStore, ABC):
+class Store(AccessStore, ApprovalStore, ScheduleStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -724,7 +737,7 @@ class Store(ScheduleStore, ABC):
     def paused_queues(self) -> frozenset[str]: ...
 
     @abstractmethod
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that have begun go on.
 
         False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for the queue of resumes.
@@ -792,26 +805,22 @@ class Store(ScheduleStore, ABC):
     # from outside
 
     @abstractmethod
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
 
         One that was received is a "duplicate" whatever came after it: its sender may forget it.
         """
 
     @abstractmethod
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
 
     @abstractmethod
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
 
     @abstractmethod
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        """Sets or clears the pause. False: it has ended; None: it does not exist."""
-
-    @abstractmethod
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
 
         A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.

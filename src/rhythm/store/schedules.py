@@ -7,14 +7,13 @@ schedule's row: any number of processes may try, and one does it.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rhythm.record import Record
 from rhythm.slots import Timing
-from rhythm.store.access import Act, Actor
+from rhythm.store.access import Act, Actor, act
 
 if TYPE_CHECKING:
     from rhythm.store.base import NewExecution
@@ -97,12 +96,12 @@ def changed(action: str, name: str, before: Schedule | None, after: Schedule | N
         return Act("schedule.delete", name)
     named = ("workflow", "cron", "tz", "every_us", "at", "overlap", "catch_up", "paused_reason")
     detail = {key: value for key in named if (value := getattr(after, key)) not in (None, "")}
-    return Act(action if before else "schedule.create", name, json.dumps(detail, ensure_ascii=False))
+    return act(action if before else "schedule.create", name, **detail)
 
 
 def ran(fire: Fire) -> Act:
     """What is recorded of a run that somebody asked for."""
-    return Act("schedule.run", fire.schedule, json.dumps({"execution": fire.execution_id}))
+    return act("schedule.run", fire.schedule, execution=fire.execution_id)
 
 
 class ScheduleStore(ABC):

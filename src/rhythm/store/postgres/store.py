@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
+from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
@@ -60,8 +61,7 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.blobs import inline
-from rhythm.store.doctor import RULES, Judge, bounded_text, examine
-from rhythm.store.postgres.access import PostgresAccess
+from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
 from rhythm.store.postgres.approvals import PostgresApprovals
 from rhythm.store.postgres.connecting import Row, connected
 from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneError
@@ -76,7 +76,7 @@ from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes")
 
 
 class Expired(Record):
@@ -90,7 +90,7 @@ class Expired(Record):
     now: int
 
 
-class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.Store):
+class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True
@@ -309,13 +309,14 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     def paused_queues(self) -> frozenset[str]:
         return frozenset(row[0] for row in self._all("paused_queues"))
 
-    @alone
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    @transaction
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         base.refuse_system(name, paused)
-        if paused:
-            return bool(self.db.all("pause_queue", name=name, by=by, reason=reason))
-        self.db.free([name])
-        return bool(self.db.all("resume_queue", name=name))
+        by = actor.name if actor else ""
+        changed = self.db.all("pause_queue", name=name, by=by, reason=reason) if paused else self.db.all("resume_queue", name=name)
+        self.db.free([] if paused else [name])
+        self._record(actor, base.queue_acts(name, paused, reason) if changed else ())
+        return bool(changed)
 
     @transaction
     def queues(self) -> list[Queue]:
@@ -426,7 +427,7 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     # from outside
 
     @transaction
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
         id = signal.execution_id
         now = self.rows.call([id])
@@ -439,19 +440,23 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
             raise UndoneError("full")
         if not self.db.batch("insert_signals", [fields(signal)], now=now):
             raise UndoneError("duplicate")
+        self._audit(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
         return "sent"
 
     @transaction
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         exchange = Exchange(self.rows, [event])
         self.rows.lock(exchange.waiting())
         if not exchange.publish([event], self.db.now()):
             raise UndoneError("duplicate")
+        self._record(actor, [act("event.publish", event.id, type=event.type)])
         return "published"
 
     @transaction
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        return self._cancel(ids)
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+        asked = self._cancel(ids)
+        self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed])
+        return asked
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
@@ -468,19 +473,16 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
         return {row[0]: row[0] in flagged for row in known}
 
     @transaction
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        self.rows.call([id])
-        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by):
-            raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
-        return True
-
-    @transaction
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         self.db.do("lock_execution", id=id)
         if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
             return Started(running[0], created=False)
         family = self._family(id)
-        return self._store_family(plan(family)) if family.executions else None
+        if not family.executions:
+            return None
+        started = self._store_family(plan(family))
+        self._record(actor, [act("execution.retry", id, retry=started.id)])
+        return started
 
     @transaction
     def family(self, id: str) -> Family:
@@ -535,13 +537,20 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
         waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
-        count, fired = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else (0, [])
+        approvals = self.db.all("due_approvals", now=now, limit=limit)
+        pauses = self.db.all("due_pauses", now=now, limit=limit)
+        asked = [*(row[1] for row in approvals), *(row[0] for row in pauses)]
+        due = any((timers, waits, delayed, late, asked))
+        count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
+        if asked:
+            count += self._fire_approvals([row[0] for row in approvals], now) + self._fire_pauses(pauses, now)
         return count, fired, self.db.all("next_due")[0][0]
 
     def _fire(
-        self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int
+        self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], asked: Sequence[str], now: int
     ) -> tuple[int, list[int]]:
-        waiting = [row[0] for row in (*timers, *waits)]
+        """`asked`: those whose approval or pause is over, to be woken too."""
+        waiting = [*(row[0] for row in (*timers, *waits)), *asked]
         self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
         freed = [row[0] for row in self.db.all("free_due", ids=delayed, now=now)]
@@ -653,6 +662,11 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
         self.db.freeze()
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
+
+    @transaction
+    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+        self.db.freeze()
+        return verified(self._ask, known)
 
     @transaction
     def health(self) -> Health:

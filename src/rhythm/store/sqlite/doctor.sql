@@ -259,6 +259,9 @@ FROM json_each(:rows) x CROSS JOIN timer_tasks t ON t.execution_id = json_extrac
 UNION ALL
 SELECT w.execution_id, w.n, CASE WHEN w.status <> 7 THEN w.ended_at END, CASE WHEN w.status = 7 THEN w.ended_at END, coalesce(w.status, 0)
 FROM json_each(:rows) x CROSS JOIN event_waits w ON w.execution_id = json_extract(x.value, '$[0]') AND w.n = json_extract(x.value, '$[1]')
+UNION ALL
+SELECT a.execution_id, a.n, CASE WHEN a.status <> 7 THEN a.ended_at END, CASE WHEN a.status = 7 THEN a.ended_at END, NULL
+FROM json_each(:rows) x CROSS JOIN approvals a ON a.execution_id = json_extract(x.value, '$[0]') AND a.n = json_extract(x.value, '$[1]')
 
 -- name: mailboxes
 SELECT execution_id, id, name, received_at FROM workflow_signals
@@ -288,3 +291,10 @@ GROUP BY name ORDER BY name
 -- Workers that have claims, and have not been heard of for too long, or never.
 SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
+
+-- name: audit_head
+SELECT n, hash FROM audit_head
+
+-- name: audit_page
+-- The chain in its order; whether it is unbroken is judged by the code that writes it.
+SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit WHERE n > :after ORDER BY n LIMIT :limit

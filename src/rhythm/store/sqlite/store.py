@@ -12,13 +12,13 @@ from typing import Any
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store import base
+from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
-    DELAYED,
     FAILED,
     FORGOTTEN_S,
-    FREE,
+    ORDERLY,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
@@ -57,13 +57,12 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
-from rhythm.store.blobs import inline, is_large
-from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
+from rhythm.store.blobs import inline
+from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
-from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.approvals import SqliteApprovals
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
@@ -71,7 +70,7 @@ from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
 LAST = 2**62  # a child number beyond all others
 
 
-class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
+class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
     package = PACKAGE
@@ -152,33 +151,6 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         for (id,) in self._all("keyed", new.name, new.key):
             self._cancel(id, self._one("status_of", id), now)
             self._all("let_go_of_key", id)
-
-    def _start(self, new: NewExecution, now: int) -> Started:
-        row = dict(
-            id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
-            child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
-            held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
-            started_by=new.started_by,
-        )  # fmt: skip
-        if not self._one("insert_execution", row):
-            id, name = self._one("existing_execution", row)
-            return Started(id, created=False, name=name)
-        if new.type == WORKFLOW:
-            self._all("insert_context", new.id, inline(new.snapshot), now)
-            self._insert_blob(new.id, new.snapshot)
-        if not new.held:
-            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
-        return Started(new.id, created=True)
-
-    def _make_ready(
-        self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0, crashes: int = 0
-    ) -> None:
-        state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
-
-    def _wake(self, id: str, now: int) -> None:
-        self._all("wake", id, 0, now)
 
     # claims
 
@@ -269,10 +241,13 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def paused_queues(self) -> frozenset[str]:
         return frozenset(name for (name,) in self._read(SQL["paused_queues"]))
 
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         base.refuse_system(name, paused)
         with self._transaction():
-            return bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
+            by = actor.name if actor else ""
+            changed = bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
+            self._audit(actor, base.queue_acts(name, paused, reason) if changed else (), self.clock())
+            return changed
 
     def queues(self) -> list[Queue]:
         with self._snapshot() as ask:
@@ -360,7 +335,9 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             self._deliver(signal, now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
-        error = value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
+        error = value if to != COMPLETED and turn.end == "finish" else None
+        if turn.resumed is not None:
+            self._executed(turn.id, turn.resumed, error, now)
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
@@ -376,10 +353,6 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         if turn.snapshot is not None:
             self._all("delete_blob", turn.id)
         self._insert_blob(turn.id, turn.snapshot)
-
-    def _insert_blob(self, id: str, snapshot: bytes | None) -> None:
-        if is_large(snapshot):
-            self._all("insert_blob", id, snapshot)
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
@@ -425,6 +398,8 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
                     "now": now,
                 },
             )
+        for approval in turn.approvals:
+            self._request(turn.id, approval, now)
         for first, last in turn.cancels:
             self._flag(turn.id, first, last, now)
         for first, last in turn.releases:
@@ -448,6 +423,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         self._all("cancel_timers", now, id, first, last)
         self._all("cancel_waits", now, id, first, last)
+        self._all("cancel_approvals", now, id, first, last)
         for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
             if type == WORKFLOW:
                 self._all("free_delayed", child)
@@ -456,16 +432,18 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
         """Lets children begin that were held back; the waits for events that are open from now on."""
         self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
+        self._release_approvals(id, first, last, now)
         for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last, "now": now}):
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
-        if status == COMPLETED:
+        if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
         self._all("delete_waits", id)
+        self._all("cancel_approvals", now, id, 0, LAST)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(
@@ -533,7 +511,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
 
     # from outside
 
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         with self._transaction():
             row = self._one("status_of", signal.execution_id)
             if self._one("signal_known", signal.id):
@@ -545,6 +523,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
             self._deliver(signal, self.clock())
+            self._audit(actor, [act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)], self.clock())
             return "sent"
 
     def _deliver(self, signal: NewSignal, now: int) -> None:
@@ -555,9 +534,12 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
 
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         with self._transaction():
-            return "published" if self._publish(event, self.clock()) else "duplicate"
+            if not self._publish(event, self.clock()):
+                return "duplicate"
+            self._audit(actor, [act("event.publish", event.id, type=event.type)], self.clock())
+            return "published"
 
     def _publish(self, event: NewEvent, now: int) -> bool:
         """To everyone whose wait is open; whoever waits later looks for it."""
@@ -584,13 +566,16 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         for match in found:
             wait = match.wait
             self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
+            self._resumed(wait.execution_id, "event", match.event.id, json.dumps({"type": match.event.type}), now)
             self._wake(wait.execution_id, now)
 
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
             known = {id: self._one("status_of", id) for id in ids}
-            return {id: self._cancel(id, row, now) for id, row in known.items() if row}
+            asked = {id: self._cancel(id, row, now) for id, row in known.items() if row}
+            self._audit(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
+            return asked
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
         status, type = row[0], row[4]
@@ -605,24 +590,16 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
 
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        with self._transaction():
-            row, now = self._one("status_of", id), self.clock()
-            if row is None:
-                return None
-            if row[0] >= TERMINAL:
-                return False
-            self._all("set_pause", {"id": id, "paused_at": now if paused else None, "reason": reason, "by": by})
-            if not row[5]:
-                self._wake(id, now)
-            return True
-
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
             if running := [retry.id for retry in self.retries(id) if retry.status < TERMINAL]:
                 return Started(running[0], created=False)
             family = self._family(id)
-            return self._store_family(plan(family)) if family.executions else None
+            if not family.executions:
+                return None
+            started = self._store_family(plan(family))
+            self._audit(actor, [act("execution.retry", id, retry=started.id)], self.clock())
+            return started
 
     def family(self, id: str) -> Family:
         with self._transaction():
@@ -678,11 +655,12 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             over = self._all("due_timeouts", now, limit)
             for id, type in over:
                 self._time_out(id, type, now)
+            people = self._fire_approvals(limit, now) + self._fire_pauses(limit, now)
             next_due = self._one("next_due")[0]
         if late is not None:
             for _, _, fire_at in timers:
                 late((now - fire_at) / US)
-        return len(timers) + len(waits) + len(delayed) + len(over), next_due
+        return len(timers) + len(waits) + len(delayed) + len(over) + people, next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
@@ -738,7 +716,8 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
-                    ("event_waits", "execution_id"), ("ready", "id"),
+                    ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
+                    ("execution_resume_requests", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
@@ -783,6 +762,10 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
         with self._snapshot() as ask:
             return examine(ask, doctor_sql(), self.clock(), grace_s, judge)
+
+    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+        with self._snapshot() as ask:
+            return verified(ask, known)
 
     def health(self) -> Health:
         with self._snapshot() as ask:
