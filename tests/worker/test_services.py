@@ -152,7 +152,10 @@ class Broken:
         return getattr(self.inner, name)
 
 
-@pytest.mark.parametrize(("broken", "name"), [("fire_timers", "timers"), ("recover", "rescue"), ("parked", "sweeper"), ("prune", "pruner")])
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [("fire_timers", "timers"), ("recover", "rescue"), ("parked", "sweeper"), ("due_schedules", "schedules"), ("prune", "pruner")],
+)
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
     world = parked(SLEEP, sqlite_in_memory)
     said: list[tuple[str, str, str]] = []

@@ -196,11 +196,21 @@ class Declaration(Record):
     transactional: bool
 
 
+class Look(Record):
+    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`."""
+
+    lost: bool
+    cancelled: bool
+    forgotten: bool
+    slot_us: int | None = None
+
+
 class Recovered(Record):
     """What a look after the lost has done: claims that were taken back, cancelled tasks that were ended."""
 
     rescued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
+    slot_us: int | None = None  # until a schedule has something to do, also if another process has just made it
 
 
 class Loaded(Record):
@@ -849,14 +859,14 @@ class Store(AccessStore, ApprovalStore, ScheduleStore):
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
         """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
-        lost, cancelled, forgotten = self.look(dead)
-        if forgotten:
+        look = self.look(dead)
+        if look.forgotten:
             self.forget_workers(limit)
-        return Recovered(tuple(self.rescue(limit, crash_limit, dead)) if lost else (), tuple(self.sweep(limit)) if cancelled else ())
+        rescued = self.rescue(limit, crash_limit, dead) if look.lost else ()
+        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us)
 
     @abstractmethod
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        """Whether there is something for `rescue`, for `sweep`, and for `forget_workers`."""
+    def look(self, dead: bool = False) -> Look: ...
 
     @abstractmethod
     def forget_workers(self, limit: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import ClassVar
 
 from rhythm.engine import schedules
@@ -47,7 +48,7 @@ class ServiceSettings(Record):
     rescue_every_s: float = 5.0
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
-    schedules_every_s: float = 5.0  # to hear of schedules that other processes have made, and of the end of what a slot waits for
+    schedules_every_s: float = 300.0  # if nothing is due before; the rescuer's look tells of schedules that others have made
     prune_every_s: float = 600.0
     retention_s: float | None = None  # how long what has ended is kept; None: for ever
 
@@ -166,13 +167,14 @@ class Rescuer(Service):
         """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed for what nobody could do."""
         self.observe, self.heart = observe or _say_nothing, heart
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
-        self.every_s = settings.rescue_every_s
+        self.every_s, self.slot_s = settings.rescue_every_s, inf
 
     def run_once(self, now: float) -> Counts:
         if self.heart is not None and not self.heart.settled():
             return {"rescued": 0, "ended": 0}
         steady = self.heart is None or self.heart.steady()
         done = self.store.recover(self.batch, self.crash_limit, steady)
+        self.slot_s = inf if done.slot_us is None else max(done.slot_us / 1e6, 0.0)
         if done.rescued:
             self._tell(done.rescued)
         return {"rescued": len(done.rescued), "ended": len(done.ended)}
@@ -260,8 +262,8 @@ class Services:
         self.store, self.now, self.observe, self.holder = store, now, observe or _say_nothing, holder or secrets.token_hex(6)
         self.services: list[Service] = [Timers(store, settings, clock_us, late), Rescuer(store, settings, heart, self.observe)]
         if programs is not None:
-            self.services.append(Scheduler(store, settings, programs, clock_us, self.observe))
             self.services.append(Sweeper(store, settings, programs, self.observe))
+            self.services.append(Scheduler(store, settings, programs, clock_us, self.observe))
         if settings.retention_s is not None:
             self.services.append(Pruner(store, settings, settings.retention_s))
         self.health = {service.name: Health() for service in self.services}
@@ -293,6 +295,8 @@ class Services:
             self.observe("service_recovered", service.name, f"after {failures} {'failure' if failures == 1 else 'failures'}")
         self.health[service.name] = Health(now)
         self._next[service.name] = now + rest_s
+        if isinstance(service, Rescuer) and "schedules" in self._next:
+            self._next["schedules"] = min(self._next["schedules"], now + service.slot_s)
         self._early_s[service.name] = TOGETHER * rest_s if rest_s >= service.every_s else 0.0
         return any(counts.values())
 

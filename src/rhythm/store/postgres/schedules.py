@@ -29,7 +29,7 @@ class PostgresSchedules(Session):
 
     @alone
     def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
-        rows = self.db.all("schedules", names=None if names is None else list(names))
+        rows = self.db.all("all_schedules") if names is None else self.db.all("schedules", names=list(names))
         return _schedules(rows), rows[0][-1] if rows else self.db.now()
 
     @alone

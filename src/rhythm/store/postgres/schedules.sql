@@ -1,7 +1,12 @@
+-- name: all_schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at, now_us()
+FROM schedules ORDER BY name
+
 -- name: schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
   created_at, created_by, updated_at, now_us()
-FROM schedules WHERE %(names)s::text[] IS NULL OR name = ANY(%(names)s::text[]) ORDER BY name
+FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name
 
 -- name: lock_schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,

@@ -41,6 +41,7 @@ from rhythm.store.base import (
     Listening,
     Loaded,
     LoadedTask,
+    Look,
     Mail,
     Mine,
     Needed,
@@ -573,9 +574,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        lost, cancelled, forgotten = self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0]
-        return lost, cancelled, forgotten
+    def look(self, dead: bool = False) -> Look:
+        return Look(*self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0])
 
     @alone
     def forget_workers(self, limit: int) -> None:

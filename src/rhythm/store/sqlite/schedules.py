@@ -22,7 +22,7 @@ class SqliteSchedules(Session):
         def _start(self, new: NewExecution, now: int) -> Started: ...
 
     def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
-        rows = self._read(SQL["schedules"], {"names": None if names is None else json.dumps(list(names))})
+        rows = self._read(SQL["all_schedules"]) if names is None else self._read(SQL["schedules"], (json.dumps(list(names)),))
         return [Schedule(*row) for row in rows], self.clock()
 
     def fires(self, name: str, limit: int) -> list[Fire]:
@@ -31,7 +31,7 @@ class SqliteSchedules(Session):
 
     def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         with self._transaction():
-            found, now = self._all("schedules", {"names": json.dumps([name])}), self.clock()
+            found, now = self._all("schedules", json.dumps([name])), self.clock()
             before = Schedule(*found[0]) if found else None
             after = change(before, now)
             if after != before:
@@ -60,7 +60,7 @@ class SqliteSchedules(Session):
     def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
         with self._transaction():
             now = self.clock()
-            found = [Schedule(*row) for row in self._all("schedules", {"names": json.dumps(list(names))})]
+            found = [Schedule(*row) for row in self._all("schedules", json.dumps(list(names)))]
             firings = plan([Due(schedule, self._running_of(schedule.name), now) for schedule in found])
             fires = [fire for firing in firings for fire in self._fire_slots(firing, now)]
             self._audit(actor, [ran(fire) for fire in fires], now)

@@ -1,7 +1,12 @@
+-- name: all_schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at
+FROM schedules ORDER BY name
+
 -- name: schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
   created_at, created_by, updated_at
-FROM schedules WHERE :names IS NULL OR name IN (SELECT value FROM json_each(:names)) ORDER BY name
+FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: schedules_of
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,

@@ -38,6 +38,7 @@ from rhythm.store.base import (
     Listening,
     Loaded,
     LoadedTask,
+    Look,
     Mail,
     Mine,
     Needed,
@@ -681,9 +682,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
                 self._finish(id, CANCELLED, _cancelled(), now, None, None)
             return found
 
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        lost, cancelled, forgotten = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
-        return bool(lost), bool(cancelled), bool(forgotten)
+    def look(self, dead: bool = False) -> Look:
+        lost, cancelled, forgotten, slot_us = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
+        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us)
 
     def forget_workers(self, limit: int) -> None:
         with self._transaction():
