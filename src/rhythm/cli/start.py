@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
@@ -46,6 +47,7 @@ OPTIONS = (
     Option("--priority", "higher goes first", value="N", default="0"),
     Option("--delay", "start it after that long, such as 5m", value="DURATION"),
     Option("--attribute", "something to know it by, shown with it; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
+    BY,
     *FOLLOWING,
     DATABASE,
 )
@@ -116,7 +118,7 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
     from rhythm.errors import InvalidPayload, UnknownWorkflow
 
     try:
-        handle = app.start_workflow(_registered(app, args), **request)
+        handle = app.start_workflow(_registered(app, args), by=actor(args), **request)
     except (InvalidPayload, UnknownWorkflow) as problem:
         raise UsageError(str(problem)) from problem
     _say(handle.get(), handle.created)

@@ -161,7 +161,6 @@ class Rows:
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)
-        self.db.batch("cancel_approvals", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
         if workflows:
             self.free_delayed(workflows)
