@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rhythm.app import Rhythm
     from rhythm.store.access import Actor
 
-OPTIONS = (Option("IDS", "the executions", many=True), AS, DATABASE)
+OPTIONS = (Option("IDS", "the executions", many=True), BY, DATABASE)
 
 
 def run(args: Arguments) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
@@ -23,7 +23,7 @@ from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_i
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
 
-OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, AS, DATABASE)
+OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, BY, DATABASE)
 
 
 def run(args: Arguments) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_json, read_pairs
@@ -23,7 +23,7 @@ OPTIONS = (
     Option("PAYLOAD", "what it brings, as JSON", optional=True),
     INPUT.replace(help="a field of the payload as text; KEY:=JSON gives any JSON value"),
     Option("--signal-id", "an id of your own: the same one twice is one signal", value="ID"),
-    AS,
+    BY,
     DATABASE,
 )
 
