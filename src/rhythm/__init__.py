@@ -88,6 +88,7 @@ _OF_THE_DEFAULT = (
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
+    "Actor": "rhythm.store.access",
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
