@@ -94,7 +94,6 @@ _HOMES = {
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
     **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
-    "Actor": "rhythm.store.access",
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),

@@ -1,4 +1,4 @@
-"""`rhythm token` and `rhythm audit`, and `--as`, on both databases."""
+"""`rhythm token` and `rhythm audit`, and `--by`, on both databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ url, make_app, rhythm = applications.url, applications.make_app, executions.rhyt
 
 def test_a_new_token_is_printed_alone_and_never_again(rhythm: Command, make_app: MakeApp) -> None:
     app = make_app()
-    ran = rhythm("token create ann --role approver --role viewer --business-role finance --expires 90d --as Ada")
+    ran = rhythm("token create ann --role approver --role viewer --business-role finance --expires 90d --by Ada")
     secret = ran.out.strip()
     form = SECRET.fullmatch(secret)
     assert form is not None
@@ -86,7 +86,7 @@ def test_acts_are_recorded_with_whoever_is_named(rhythm: Command, make_app: Make
     monkeypatch.setenv("LOGNAME", "grace")
     make_app(flows=('workflow hold() { return await signal("go") }',)).start_workflow("hold", id="h")
     assert rhythm("audit list").out == "nothing like that in the audit\n"
-    for command in ("queue pause mail --reason down --as Ada", "queue resume mail", "signal h note --as Ada", "cancel h --as Ada"):
+    for command in ("queue pause mail --reason down --by Ada", "queue resume mail", "signal h note --by Ada", "cancel h --by Ada"):
         assert rhythm(command).code == 0
     heads, *found = lines(rhythm("audit list").out)
     assert heads == ["N", "TIME (UTC)", "ACTOR", "FROM", "ACTION", "OBJECT", "DETAIL"]

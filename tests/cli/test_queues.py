@@ -84,7 +84,7 @@ def test_queues_say_what_waits_for_how_long_and_that_nobody_serves_it(rhythm: Co
 def test_queue_pause_and_resume_say_what_they_did_and_may_be_repeated(rhythm: Command, make_app: MakeApp) -> None:
     app = make_app()
     app.queue_task("somewhere", queue="mail")
-    ran = rhythm("queue pause mail --reason 'the server is down' --as Ada")
+    ran = rhythm("queue pause mail --reason 'the server is down' --by Ada")
     assert (ran.code, ran.out, ran.err) == (
         0, "paused queue mail (1 waits in it): nothing of it begins; `rhythm queue resume mail` lets it go on\n", ""
     )  # fmt: skip

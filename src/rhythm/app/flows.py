@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError
-from rhythm.ir.codec import dump_program
 from rhythm.lang.checked import Compilation
 from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in
@@ -70,7 +70,7 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
 
 
 def _definitions(one: Compilation) -> list[Definition]:
-    return [Definition(p.name, p.version, p.language, one.source.text, dump_program(p), p.file) for p in one.programs]
+    return [definition_of(program, one.source.text) for program in one.programs]
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:

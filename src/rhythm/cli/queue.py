@@ -3,7 +3,7 @@
 What has begun goes on: tasks that run end, and workflows that have started go on, up to the next task of a paused queue.
 To hold one execution, there is `rhythm pause ID`.
 
-  rhythm queue pause mail --reason 'the mail server is down' --as Ada
+  rhythm queue pause mail --reason 'the mail server is down' --by Ada
   rhythm queue resume mail
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
@@ -24,7 +24,7 @@ OPTIONS = (
     Option("ACTION", "what to do with it: pause or resume", choices=("pause", "resume")),
     Option("NAME", "the queue; `rhythm queues` lists them"),
     Option("--reason", "why it is paused, for whoever looks at it", value="TEXT"),
-    AS,
+    BY,
     DATABASE,
 )
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
@@ -33,7 +33,7 @@ OPTIONS = (
     Option("--business-role", "whose approvals it may decide; with change: in place of those it has", value="ROLE", many=True),
     Option("--no-business-roles", "change: take away those it has"),
     Option("--expires", "create: how long it is valid, such as 90d; else until it is revoked", value="DURATION"),
-    AS,
+    BY,
     OUTPUT,
     DATABASE,
 )

@@ -180,14 +180,18 @@ SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.drainin
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
--- Everything that a pass of the rescuer might find to do, in one look. Without `dead` no worker is.
+-- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
+-- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))),
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
     WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1))
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
+  CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
+      SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.finished_at IS NULL))
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
@@ -460,12 +464,6 @@ SELECT n FROM ended
 -- name: due_waits
 SELECT execution_id, n FROM event_waits
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
-
--- name: delete_events
--- Not what an execution that goes on may still ask for: events since it started.
-DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
-  AND published_at < coalesce((SELECT min(x.created_at) FROM executions x WHERE x.finished_at IS NULL AND x.type = 0), published_at + 1)
-  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
 
 -- name: delete_settled
 -- A wait that took an event stays: an execution sees each event once.
