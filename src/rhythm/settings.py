@@ -298,7 +298,7 @@ class Setting(Record):
 SETTINGS: dict[str, Setting] = {
     "database_url": Setting("database_url", "sqlite:///rhythm.db", _text, "where executions live: sqlite:///… or postgresql://…", show_url),
     "listen_url": Setting("listen_url", "", _text, "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
-    "workflow_paths": Setting("workflow_paths", (), _texts, f"files and folders of .flow files; {FOLDER} if it exists"),
+    "workflow_paths": Setting("workflow_paths", (), _texts, f"files, and folders of .flow and .steps.json files; {FOLDER} if it exists"),
     "auto_migrate": Setting("auto_migrate", True, _flag, "bring the tables up to date when the application starts"),
     "queues": Setting("queues", ("default",), _queues, "the queues that a worker serves"),
     "concurrency": Setting("concurrency", 100, _count, "tasks that a worker runs at once"),

@@ -307,7 +307,8 @@ class Simulation:
         return struck
 
     def _pause(self, id: str, paused: bool) -> None:
-        if self.inner.pause(id, paused) and paused:
+        done = self.inner.pause([id]) if paused else self.inner.resume([id])
+        if done.get(id) and paused:
             self.paused.setdefault(id, 0)
         else:
             self.paused.pop(id, None)

@@ -108,7 +108,7 @@ workflow other() {
 
 def test_a_paused_workflow_is_left_alone(make_store: MakeStore) -> None:
     world = parked(AWAITS["signal"], make_store)
-    world.inner.pause("run", True)
+    world.inner.pause(["run"])
     until_quiet(world)
     lose_wake(world, "signal")
     assert not services(world).run()[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_json, read_pairs
@@ -22,6 +23,7 @@ OPTIONS = (
     Option("PAYLOAD", "what it brings, as JSON", optional=True),
     INPUT.replace(help="a field of the payload as text; KEY:=JSON gives any JSON value"),
     Option("--signal-id", "an id of your own: the same one twice is one signal", value="ID"),
+    BY,
     DATABASE,
 )
 
@@ -30,7 +32,7 @@ def run(args: Arguments) -> int:
     given = payload(args, "payload")
     with application(args) as app:
         execution = find_workflow(app, args.id)
-        sent = app.signal(args.id, args.name, given, signal_id=args.signal_id)
+        sent = app.signal(args.id, args.name, given, signal_id=args.signal_id, by=actor(args))
     if not sent:
         print(f"the signal {args.signal_id} was sent to {args.id} before; nothing was sent now")
     else:

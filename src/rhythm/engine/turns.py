@@ -180,7 +180,7 @@ def _from_outside(plan: Plan) -> bool:
 def _resumed(loaded: Loaded) -> int | None:
     """The last of what let it go on since its turn before."""
     pending = load(loaded.resumes) if loaded.resumes else []
-    return pending[-1][0] if pending else None
+    return max(id for id, _ in pending) if pending else None
 
 
 def resume_data(loaded: Loaded) -> dict[str, Any] | None:

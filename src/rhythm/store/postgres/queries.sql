@@ -411,6 +411,10 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[
   AS x(id, n, type, wanted, timeout_us, held) JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
+-- Approvals too.
+WITH asked AS (
+  UPDATE approvals a SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+  WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.status IS NULL)
 UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
 
@@ -466,7 +470,7 @@ DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = 
 -- name: delete_waits
 -- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
-asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND ended_at IS NULL)
+asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND status IS NULL)
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 
 -- name: cancel_timers
