@@ -158,6 +158,11 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("prune_signals", dict(ids=IDS), "workflow_signals_execution_id_n_key"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
     ("history", dict(id="w0"), "history_pkey"),
+    ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
+    ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
+    ("live_family", dict(ids=IDS), "executions_pkey"),
+    ("standing", dict(ids=IDS), "ready_pkey"),
+    ("starters_of", dict(ids=IDS), "executions_pkey"),
 ]  # fmt: skip
 
 
@@ -261,7 +266,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "concerned": "resumes_of", "resumes": "resumes_of", "executed_resumes": "resumes_", "due_approvals": "approvals_due",
     "due_pauses": "executions_paused",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|h\b"  # the last is `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|event_triggers|api_tokens|audit_head|h\b"  # the last is `worker_heartbeats`
 MAY_SCAN = rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 
