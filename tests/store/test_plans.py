@@ -161,6 +161,11 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("trim_fires", dict(names=TEXTS, kept=100), "fires_newest"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
     ("history", dict(id="w0"), "history_pkey"),
+    ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
+    ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
+    ("live_family", dict(ids=IDS), "executions_pkey"),
+    ("standing", dict(ids=IDS), "ready_pkey"),
+    ("starters_of", dict(ids=IDS), "executions_pkey"),
 ]  # fmt: skip
 
 
