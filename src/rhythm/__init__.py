@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
     from rhythm.app.default import (
         cancel,
+        delete_schedule,
         get,
+        get_schedule,
         init,
         list_executions,
+        next_times,
         pause,
         pause_queue,
+        pause_schedule,
         publish,
         queue_many,
         queue_task,
@@ -24,7 +28,11 @@ if TYPE_CHECKING:
         result,
         resume,
         resume_queue,
+        resume_schedule,
         retry,
+        run_schedule,
+        schedule,
+        schedules,
         signal,
         start_many,
         start_workflow,
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     )
     from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
+    from rhythm.app.scheduling import FireView, ScheduleView
     from rhythm.errors import (
         Conflict,
         DuplicateTask,
@@ -42,6 +51,7 @@ if TYPE_CHECKING:
         InvalidId,
         InvalidPayload,
         InvalidProgram,
+        InvalidSchedule,
         InvalidSetting,
         NotDelivered,
         NotInitialised,
@@ -49,12 +59,14 @@ if TYPE_CHECKING:
         ResultTimeout,
         RetryLater,
         RhythmError,
+        ScheduleOfWorkflow,
         StoreError,
         TaskCancelled,
         TaskFailed,
         TokenRevoked,
         Unavailable,
         UnknownExecution,
+        UnknownSchedule,
         UnknownToken,
         UnknownWorkflow,
     )
@@ -64,13 +76,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
-    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable "
-    "UnknownExecution UnknownToken UnknownWorkflow"
+    "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSchedule InvalidSetting "
+    "NotDelivered NotInitialised NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError TaskCancelled "
+    "TaskFailed TokenRevoked Unavailable UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
     "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
-    "workers queues pause_queue resume_queue"
+    "workers queues pause_queue resume_queue schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule "
+    "delete_schedule"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
@@ -80,18 +93,21 @@ _HOMES = {
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
+    **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.scheduling"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
 
 __all__ = [
     "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict", "Current", "DuplicateTask", "ExecutionFailed",
-    "ExecutionView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NewToken",
-    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "RetryLater", "Rhythm",
-    "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep",
-    "Unavailable", "UnknownExecution", "UnknownToken", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "cancel",
-    "current", "get", "init", "list_executions", "pause", "pause_queue", "publish", "queue_many", "queue_task", "queues", "result",
-    "resume", "resume_queue", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workers", "workflows",
+    "ExecutionView", "FireView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule",
+    "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout",
+    "RetryLater", "Rhythm", "RhythmError", "ScheduleOfWorkflow", "ScheduleView", "Start", "StoreError", "Task", "TaskCancelled",
+    "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable", "UnknownExecution", "UnknownSchedule", "UnknownToken",
+    "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "cancel", "current", "delete_schedule", "get", "get_schedule", "init",
+    "list_executions", "next_times", "pause", "pause_queue", "pause_schedule", "publish", "queue_many", "queue_task", "queues", "result",
+    "resume", "resume_queue", "resume_schedule", "retry", "run_schedule", "schedule", "schedules", "signal", "start_many",
+    "start_workflow", "task", "trace", "workers", "workflows",
 ]  # fmt: skip
 
 

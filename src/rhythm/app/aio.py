@@ -17,6 +17,7 @@ from rhythm.app.approving import AsyncApprovals
 from rhythm.app.handle import Handle
 from rhythm.app.part import By
 from rhythm.app.rights import AsyncAccess
+from rhythm.app.scheduling import AsyncSchedules
 from rhythm.app.views import ExecutionView, Page
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
@@ -42,7 +43,7 @@ class AsyncHandle(Protocol):
 AsyncHandles = list[AsyncHandle]
 
 
-class AsyncRhythm(AsyncApprovals, AsyncAccess, Protocol):
+class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncSchedules, Protocol):
     """`Rhythm`, with coroutines."""
 
     async def register(self, *sources: str | os.PathLike[str]) -> tuple[str, ...]: ...

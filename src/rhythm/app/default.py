@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     signal, publish = _aio.signal, _aio.publish
     cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
     workers, queues, pause_queue, resume_queue = _aio.workers, _aio.queues, _aio.pause_queue, _aio.resume_queue
+    schedule, schedules, get_schedule, next_times = _aio.schedule, _aio.schedules, _aio.get_schedule, _aio.next_times
+    pause_schedule, resume_schedule, run_schedule = _aio.pause_schedule, _aio.resume_schedule, _aio.run_schedule
+    delete_schedule = _aio.delete_schedule
 
 _NAMES = {"list_executions": "list"}  # where a name alone would not say it
 _app: Rhythm | None = None
