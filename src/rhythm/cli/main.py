@@ -36,6 +36,7 @@ COMMANDS = {
     "queues": "list the queues: what waits in them, and who serves them",
     "queue": "pause or resume a queue",
     "workflows": "list the workflows that are registered",
+    "schedules": "list what starts workflows by the clock; make, pause, run or delete it",
     "migrate": "bring a database to the schema that this version needs",
     "doctor": "check that a database keeps all the rules, and say what to do",
 }
