@@ -12,6 +12,9 @@
     ├── UnknownExecution   a caller: there is no execution with this id
     ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
+    ├── UnknownSchedule    a caller: there is no schedule of this name
+    ├── InvalidSchedule    a caller: times, a time zone or a policy that a schedule cannot have (a `ValueError`)
+    ├── ScheduleOfWorkflow a caller: a schedule that cannot be deleted, since it comes with its workflow
     ├── UnknownToken       a caller: there is no token with this id
     ├── TokenRevoked       a caller: a token that is revoked gets no other roles
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
@@ -95,6 +98,24 @@ class TokenRevoked(RhythmError):
     """The token is revoked, and stays so."""
 
     code = "token_revoked"
+
+
+class UnknownSchedule(RhythmError):
+    """There is no schedule of this name."""
+
+    code = "unknown_schedule"
+
+
+class InvalidSchedule(RhythmError, ValueError):
+    """A schedule cannot be like this. The message says what to write instead."""
+
+    code = "invalid_schedule"
+
+
+class ScheduleOfWorkflow(RhythmError):
+    """The schedule comes with its workflow, and goes with it."""
+
+    code = "schedule_of_workflow"
 
 
 class Conflict(RhythmError):

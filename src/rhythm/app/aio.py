@@ -18,6 +18,7 @@ from rhythm.app.handle import Handle
 from rhythm.app.operating import AsyncOperating
 from rhythm.app.part import By
 from rhythm.app.rights import AsyncAccess
+from rhythm.app.scheduling import AsyncSchedules
 from rhythm.app.views import ExecutionView, Page
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
@@ -43,7 +44,7 @@ class AsyncHandle(Protocol):
 AsyncHandles = list[AsyncHandle]
 
 
-class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, Protocol):
+class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, Protocol):
     """`Rhythm`, with coroutines."""
 
     async def register(self, *sources: str | os.PathLike[str]) -> tuple[str, ...]: ...

@@ -154,7 +154,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         texts = read_flows(sources)
         definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
         if definitions:
-            self.store.register(definitions)
+            self.store.register(definitions, self._registered_schedules(definitions))
         return tuple(definition.name for definition in definitions)
 
     def workflows(self) -> Workflows:

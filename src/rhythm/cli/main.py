@@ -43,6 +43,7 @@ COMMANDS = {
     "queues": "list the queues: what waits in them, and who serves them",
     "queue": "pause or resume a queue",
     "workflows": "list the workflows that are registered",
+    "schedules": "list what starts workflows by the clock; make, pause, run or delete it",
     "token": "make, list, change and revoke tokens for the HTTP API",
     "audit": "show what was done by whom, and prove that it is what it was",
     "migrate": "bring a database to the schema that this version needs",
