@@ -350,8 +350,9 @@ class Rhythm(Approvals, Access, Schedules):
         if answer == "missing":
             _unknown(id)
         if answer not in ("sent", "duplicate"):
-            why = "it has ended" if answer == "late" else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
-            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}")
+            late = answer == "late"
+            why = "it has ended" if late else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
+            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}", "execution_ended" if late else "mailbox_full")
         self._wake()
         return answer == "sent"
 
