@@ -15,9 +15,10 @@ from rhythm.errors import StoreError
 from rhythm.store.base import Store
 from rhythm.store.open import open_store
 from rhythm.store.schema import Migration
+from rhythm.store.sqlfile import migrations
 from tests.support.stores import KINDS
 
-NEWEST = 2
+NEWEST = len(migrations("rhythm.store.sqlite"))
 MIGRATE = "import sys; from rhythm.cli.main import main; print('here', flush=True); sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
 
 

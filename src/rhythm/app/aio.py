@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rhythm.app.handle import Handle
+from rhythm.app.part import By
 from rhythm.app.views import ExecutionView, Page
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
@@ -56,10 +57,11 @@ class AsyncRhythm(Protocol):
         priority: int = 0,
         delay: float | str | None = None,
         attributes: Mapping[str, Any] | None = None,
+        by: By = None,
         connection: Any = None,
     ) -> AsyncHandle: ...
     async def start_many(
-        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", connection: Any = None
+        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", by: By = None, connection: Any = None
     ) -> AsyncHandles: ...
     async def queue_task(
         self,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from rhythm.app.approving import Approvals
 from rhythm.app.handle import Handle, id_of
+from rhythm.app.part import By, acting
 from rhythm.app.rights import Access
 from rhythm.app.scheduling import Schedules
 from rhythm.app.views import (
@@ -190,23 +191,28 @@ class Rhythm(Approvals, Access, Schedules):
         priority: int = 0,
         delay: float | str | None = None,
         attributes: Mapping[str, Any] | None = None,
+        by: By = None,
         connection: Any = None,
     ) -> Handle:
         """Starts a workflow in its current version.
 
         An `id` or `idempotency_key` that was used before for this workflow starts nothing: the execution that has it is returned,
         whatever its inputs were (`on_conflict="fail"`: `Conflict`; `"replace"`: whoever has the key is cancelled and a new one
-        starts). With `connection`, your own psycopg or sqlite3 connection to the same database, it is started by your commit.
+        starts). `by` says who starts it, and by default may not decide its approvals. With `connection`, your own psycopg or sqlite3
+        connection to the same database, it is started by your commit.
         """
         request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
-        return self.start_many(name, [request], on_conflict=on_conflict, connection=connection)[0]
+        return self.start_many(name, [request], on_conflict=on_conflict, by=by, connection=connection)[0]
 
-    def start_many(self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", connection: Any = None) -> Handles:
+    def start_many(
+        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", by: By = None, connection: Any = None
+    ) -> Handles:
         """Starts a workflow many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
         store = self._store_of(connection)
         program = self._current(name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
-        return self._start([self._workflow_row(program, request) for request in asked], on_conflict, store)
+        rows = [self._workflow_row(program, request) for request in asked]
+        return self._start([row.replace(started_by=acting(by).name) for row in rows] if by else rows, on_conflict, store)
 
     def _workflow_row(self, program: Program, request: Start) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"

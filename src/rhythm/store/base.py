@@ -76,6 +76,7 @@ class NewExecution(Record):
     later_us: int = 0  # a child: how long after its parent's turn, so that events of the same turn keep their order with it; less
     # than 0: a task that had begun before
     failed: str | None = None  # how the attempt ended after which the row is made
+    started_by: str | None = None  # of one that nobody else started
 
     @property
     def crashes(self) -> int:
@@ -400,6 +401,7 @@ class StoredExecution(Record):
     cancel_requested_at: int | None
     fence: int | None
     worker: str | None
+    started_by: str | None
     seq: int | None
     statement: int | None
     snapshot: bytes | None
@@ -473,6 +475,9 @@ class Execution(Record):
     attributes: str
     paused_reason: str | None = None
     paused_by: str | None = None
+    paused_until: int | None = None
+    started_by: str | None = None
+    turned_at: int | None = None  # of a workflow: when its last turn was committed
 
 
 class Transition(Record):

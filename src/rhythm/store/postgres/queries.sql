@@ -30,17 +30,17 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 
 -- name: insert_executions
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, x.timeout_us,
-  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
+  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END, x.started_by
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
   unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
   %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
-  %(later_us)s::bigint[], %(delay_us)s::bigint[])
+  %(later_us)s::bigint[], %(delay_us)s::bigint[], %(started_by)s::text[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, ord) ORDER BY x.ord
+  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, started_by, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -556,7 +556,7 @@ SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, i
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
@@ -572,17 +572,17 @@ WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id <
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker)
+                        cancel_requested_at, fence, worker, started_by)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker
+  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
   %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
   %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
-  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[])
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[])
   AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
-  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker)
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by)
 
 -- name: insert_stored_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -702,7 +702,7 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, r.attempt) AS attempt, e.max_attempts,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
-  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by
+  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: due

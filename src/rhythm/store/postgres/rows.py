@@ -180,7 +180,7 @@ def _columns(new: NewExecution) -> dict[str, Any]:
         child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
         held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
         timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
-        delay_us=int(new.delay_s * US),
+        delay_us=int(new.delay_s * US), started_by=new.started_by,
     )  # fmt: skip
 
 

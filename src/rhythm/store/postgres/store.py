@@ -496,7 +496,7 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:26]), now=now)
+        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:27]), now=now)
         workflows = [row for row in rows if row["type"] == WORKFLOW]
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
         self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)

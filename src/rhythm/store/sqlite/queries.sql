@@ -24,9 +24,10 @@ WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE n
 
 -- name: insert_execution
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by)
 VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
+        :held, :key, :options, :attributes, :inputs, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END,
+        :started_by)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -360,7 +361,7 @@ SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
@@ -376,10 +377,10 @@ WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id |
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker)
+                        cancel_requested_at, fence, worker, started_by)
 VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
         :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
-        :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker)
+        :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by)
 
 -- name: insert_stored_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
@@ -426,7 +427,7 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
   e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0), coalesce(c.awaiting, 'null'), e.attributes,
-  e.paused_reason, e.paused_by
+  e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: due

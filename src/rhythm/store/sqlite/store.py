@@ -156,6 +156,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
             held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
             later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
+            started_by=new.started_by,
         )  # fmt: skip
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
