@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
+from rhythm.store.access import AccessStore
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -598,7 +599,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(ABC):
+class Store(AccessStore, ABC):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used

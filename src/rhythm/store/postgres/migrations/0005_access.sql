@@ -1,0 +1,26 @@
+-- The id of a token is part of its secret and is no secret; of the rest there is only a hash.
+CREATE TABLE api_tokens (
+  id text COLLATE "C" PRIMARY KEY, name text NOT NULL, hash text NOT NULL,
+  roles text NOT NULL, business_roles text NOT NULL,  -- JSON
+  taken_roles text NOT NULL,         -- JSON: business roles that it had before
+  created_at bigint NOT NULL, created_by text NOT NULL, expires_at bigint, last_used_at bigint,
+  revoked_at bigint, revoked_by text
+);
+
+-- Rows are only ever added; each has the hash of the one before.
+CREATE TABLE audit (
+  n bigint PRIMARY KEY, at bigint NOT NULL, actor text COLLATE "C" NOT NULL, token text COLLATE "C", source text NOT NULL,
+  action text COLLATE "C" NOT NULL, object text COLLATE "C" NOT NULL, detail text NOT NULL,  -- JSON
+  prev text NOT NULL, hash text NOT NULL
+);
+CREATE INDEX audit_object ON audit (object, n);
+CREATE INDEX audit_actor ON audit (actor, n);
+CREATE INDEX audit_action ON audit (action, n);
+CREATE FUNCTION refuse_audit_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'rows of audit are only ever added' USING ERRCODE = 'insufficient_privilege'; END
+$$;
+CREATE TRIGGER audit_unchanged BEFORE UPDATE OR DELETE OR TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
+
+-- Where the chain ends. Whoever adds to it locks this row, as the last lock of the transaction.
+CREATE TABLE audit_head (n bigint NOT NULL, hash text NOT NULL) WITH (fillfactor = 10);
+INSERT INTO audit_head VALUES (0, '0000000000000000000000000000000000000000000000000000000000000000');

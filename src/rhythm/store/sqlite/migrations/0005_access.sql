@@ -1,0 +1,24 @@
+-- The id of a token is part of its secret and is no secret; of the rest there is only a hash.
+CREATE TABLE api_tokens (
+  id TEXT PRIMARY KEY NOT NULL, name TEXT NOT NULL, hash TEXT NOT NULL,
+  roles TEXT NOT NULL, business_roles TEXT NOT NULL,  -- JSON
+  taken_roles TEXT NOT NULL,         -- JSON: business roles that it had before
+  created_at INTEGER NOT NULL, created_by TEXT NOT NULL, expires_at INTEGER, last_used_at INTEGER,
+  revoked_at INTEGER, revoked_by TEXT
+);
+
+-- Rows are only ever added; each has the hash of the one before.
+CREATE TABLE audit (
+  n INTEGER PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, token TEXT, source TEXT NOT NULL, action TEXT NOT NULL,
+  object TEXT NOT NULL, detail TEXT NOT NULL,  -- JSON
+  prev TEXT NOT NULL, hash TEXT NOT NULL
+);
+CREATE INDEX audit_object ON audit (object, n);
+CREATE INDEX audit_actor ON audit (actor, n);
+CREATE INDEX audit_action ON audit (action, n);
+CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
+CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
+
+-- Where the chain ends.
+CREATE TABLE audit_head (n INTEGER NOT NULL, hash TEXT NOT NULL);
+INSERT INTO audit_head VALUES (0, '0000000000000000000000000000000000000000000000000000000000000000');
