@@ -306,6 +306,13 @@ class Rhythm(Approvals, Access, Schedules):
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
+    def children(self, id: Id, limit: int = 50, cursor: str | None = None) -> Page:
+        """What an execution has started, in that order. Give the `cursor` of a page to get the next one."""
+        limit, after = min(_at_least(limit, 1, "limit"), LARGEST_PAGE), _number(cursor)
+        found = self.store.children(self._execution(id).id, after, limit + 1)
+        more = found[limit - 1].id.rpartition(".")[2] if len(found) > limit else None
+        return Page(tuple(view(row) for row in found[:limit]), more)
+
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
         """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
 
@@ -524,6 +531,13 @@ def _place(cursor: str | None) -> tuple[int, str] | None:
     if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(at), id
+
+
+def _number(cursor: str | None) -> int:
+    """The number of the child after which a page begins."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(cursor or 0)
 
 
 def _ends(row: Execution, at: int) -> bool:

@@ -18,6 +18,7 @@ LARGEST = DEFAULT_LIMITS.payload_bytes + ENVELOPE
 LIMITS = DEFAULT_LIMITS.replace(payload_bytes=LARGEST)
 LARGE = 16 * 1024  # takes long enough to parse that others should not wait for it
 READ_S = 30.0  # for the whole body
+JSON_KINDS = ("application/json",)
 
 
 class Body(Request):

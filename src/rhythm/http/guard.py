@@ -15,7 +15,7 @@ from rhythm.app import Rhythm
 from rhythm.app.part import user
 from rhythm.http.problems import Refused
 from rhythm.record import Record
-from rhythm.rights import PERMISSIONS, permissions_of
+from rhythm.rights import PERMISSIONS, permissions
 from rhythm.store.access import Actor
 
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
@@ -53,7 +53,7 @@ class Guard:
         given = headers.get("authorization")
         if given is None and self.open:
             _refuse_other_names(headers)
-            return Asker(self.app, Actor(self.user, source=_address(scope)), PERMISSIONS)
+            return Asker(self.app, Actor(self.user, source=_address(scope)), frozenset(PERMISSIONS))
         return await self._by_token(_secret(given), _address(scope))
 
     async def _by_token(self, secret: str, address: str) -> Asker:
@@ -61,7 +61,7 @@ class Guard:
         if token is None:
             raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
         actor = Actor(token.name, token.business_roles, token.id, address)
-        return Asker(self.app, actor, permissions_of(token.roles), secret)
+        return Asker(self.app, actor, frozenset(permissions(token.roles)), secret)
 
     async def still(self, asker: Asker) -> bool:
         """Whether a token that was good when it was shown still is, for those who stay for long."""

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm.http.answers import answer
-from rhythm.worker.metrics import METRICS, SECONDS, TYPE, Asked, Counter, Histogram, Metric, Metrics, depth, oldest_s, written
+from rhythm.worker.metrics import SECONDS, TYPE, Asked, Counter, Histogram, Metric, Metrics, depth, oldest_s, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,5 +107,3 @@ def problems_of(app: Rhythm) -> list[str]:
             found.append(f"worker {worker.name}: a loop of it is late or fails")
     return found
 
-
-__all__ = ["METRICS", "Counts", "Probe", "healthz", "metrics", "problems_of", "readyz"]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -20,7 +19,7 @@ Model = type[BaseModel]
 Json = Any
 
 
-class Asked(BaseModel):
+class Body(BaseModel):
     """What a request's body may have: nothing else, and nothing that is almost of the right type."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -50,8 +49,10 @@ def page_of(item: Model) -> Model:
     return create_model(f"{item.__name__}Page", __doc__="Some of them; `cursor` asks for those after them.", items=items, cursor=(str | None, ...))
 
 
-def object_of(name: str, doc: str, **fields: Any) -> Model:
-    return create_model(name, __doc__=doc, **{field: (hint, ...) for field, hint in fields.items()})
+def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields: Any) -> Model:
+    """An object of these fields, after those of a record that it is like."""
+    wanted: dict[str, Any] = {field: (hint, ...) for field, hint in fields.items()}
+    return create_model(name, __doc__=doc, __base__=form_of(like) if like else None, **wanted)
 
 
 def _form(hint: Any) -> Any:
@@ -67,8 +68,3 @@ def _form(hint: Any) -> Any:
         return list[_form(args[0])] if origin is list else dict[str, Any]  # type: ignore[misc]
     return hint
 
-
-Limit = Annotated[int, Field(ge=1, le=1000, description="items of a page")]
-Cursor = Annotated[str | None, Field(description="of the page before")]
-
-__all__ = ["Asked", "Cursor", "Json", "Limit", "Model", "NoneType", "Problem", "datetime", "form_of", "object_of", "page_of"]
