@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         workflows,
     )
     from rhythm.app.pooled import PooledWorker, WorkerHealth
+    from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
     from rhythm.errors import (
         Conflict,
         DuplicateTask,
@@ -51,8 +52,10 @@ if TYPE_CHECKING:
         StoreError,
         TaskCancelled,
         TaskFailed,
+        TokenRevoked,
         Unavailable,
         UnknownExecution,
+        UnknownToken,
         UnknownWorkflow,
     )
     from rhythm.worker.current import Current, current
@@ -62,7 +65,8 @@ __version__ = "0.1.0.dev0"
 
 _ERRORS = (
     "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
-    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed Unavailable UnknownExecution UnknownWorkflow"
+    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable "
+    "UnknownExecution UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
     "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
@@ -74,18 +78,20 @@ _HOMES = {
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
+    **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
 
 __all__ = [
-    "AsyncHandle", "AsyncRhythm", "Conflict", "Current", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle",
-    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
-    "PooledWorker", "QueueView", "ResultTimeout", "RetryLater", "Rhythm", "RhythmError", "Start", "StoreError", "Task", "TaskCancelled",
-    "TaskFailed", "TraceStep", "Unavailable", "UnknownExecution", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView",
-    "cancel", "current", "get", "init", "list_executions", "pause", "pause_queue", "publish", "queue_many", "queue_task", "queues",
-    "result", "resume", "resume_queue", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workers", "workflows",
+    "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict", "Current", "DuplicateTask", "ExecutionFailed",
+    "ExecutionView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NewToken",
+    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "RetryLater", "Rhythm",
+    "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep",
+    "Unavailable", "UnknownExecution", "UnknownToken", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "cancel",
+    "current", "get", "init", "list_executions", "pause", "pause_queue", "publish", "queue_many", "queue_task", "queues", "result",
+    "resume", "resume_queue", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workers", "workflows",
 ]  # fmt: skip
 
 

@@ -12,6 +12,8 @@
     ├── UnknownExecution   a caller: there is no execution with this id
     ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
+    ├── UnknownToken       a caller: there is no token with this id
+    ├── TokenRevoked       a caller: a token that is revoked gets no other roles
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
@@ -96,6 +98,18 @@ class UnknownWorkflow(RhythmError):
     """No workflow of this name is registered."""
 
     code = "unknown_workflow"
+
+
+class UnknownToken(RhythmError):
+    """There is no token with this id."""
+
+    code = "unknown_token"
+
+
+class TokenRevoked(RhythmError):
+    """The token is revoked, and stays so."""
+
+    code = "token_revoked"
 
 
 class Conflict(RhythmError):

@@ -18,7 +18,7 @@ from rhythm.store.schema import Migration
 from rhythm.store.sqlfile import migrations
 from tests.support.stores import KINDS
 
-NEWEST = len(migrations("rhythm.store.sqlite"))
+NEWEST = migrations("rhythm.store.sqlite")[-1][0]
 MIGRATE = "import sys; from rhythm.cli.main import main; print('here', flush=True); sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rhythm.store.access import Actor
 from rhythm.store.base import (
     FORGOTTEN_S,
     TASK,
@@ -264,7 +265,7 @@ def test_nothing_of_a_paused_queue_is_claimed_until_it_is_resumed(store: Store, 
     clock.forward(1)
     start(store, "t", type=TASK)
     start(store, "m", queue="mail")
-    assert store.pause_queue("default", True, "ops", "too hot")
+    assert store.pause_queue("default", True, Actor("ops"), "too hot")
     assert list(claims(store)) == ["m"]
     assert store.paused_queues() == {"default"}
     assert store.pause_queue("default", False)
@@ -273,9 +274,9 @@ def test_nothing_of_a_paused_queue_is_claimed_until_it_is_resumed(store: Store, 
 
 def test_pausing_what_is_paused_changes_nothing(store: Store, clock: Clock) -> None:
     assert not store.pause_queue("mail", False)
-    assert store.pause_queue("mail", True, "ops", "first")
+    assert store.pause_queue("mail", True, Actor("ops"), "first")
     clock.forward(5)
-    assert not store.pause_queue("mail", True, "other", "second")
+    assert not store.pause_queue("mail", True, Actor("other"), "second")
     assert store.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0, clock.us)]
     assert store.pause_queue("mail", False)
     assert store.queues() == []
@@ -330,7 +331,7 @@ def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, cloc
     clock.forward(2)
     store.beat(beat("y", queues=("mail",)), {}, TTL)
     store.beat(beat("z", queues=("mail", "other"), draining=True), {}, TTL)
-    store.pause_queue("off", True, "me", "why")
+    store.pause_queue("off", True, Actor("me"), "why")
     mail = Queue("mail", 2, NOW, 1, 1, 1, workers=2)
     off = Queue("off", 0, None, 0, 0, 0, clock.us, "me", "why")
     served = [Queue("idle", 0, None, 0, 0, workers=1), mail, off, Queue("system", 0, None, 0, 0, workers=2)]

@@ -144,8 +144,10 @@ class Schemas:
     def _forget_audit(self) -> None:
         """What nobody may do elsewhere."""
         if self.admin.execute("SELECT 1 FROM audit_head WHERE n > 0 UNION ALL SELECT 1 FROM audit").fetchall():
-            self.admin.execute("ALTER TABLE audit DISABLE TRIGGER USER; DELETE FROM audit; ALTER TABLE audit ENABLE TRIGGER USER")
-            self.admin.execute("UPDATE audit_head SET n = 0, hash = repeat('0', 64)")
+            off, on = (
+                f"ALTER TABLE audit {what} TRIGGER USER; ALTER TABLE audit_head {what} TRIGGER USER; " for what in ("DISABLE", "ENABLE")
+            )
+            self.admin.execute(f"{off}DELETE FROM audit; UPDATE audit_head SET n = 0, hash = repeat('0', 64); {on}".encode())
 
     def store(self, clock: Callable[[], int] | None = None) -> PostgresStore:
         """One more connection to the same tables."""

@@ -350,16 +350,16 @@ class Rhythm(Approvals, Access, Schedules):
 
     # changing
 
-    def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
+    def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None) -> bool:
         """Sends a signal; it waits in the mailbox until the workflow asks for it. False: this `signal_id` was sent before.
 
-        `NotDelivered` if the execution has ended or its mailbox is full.
+        `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is recorded in the audit.
         """
         id = _possible(id)
         own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
-        answer = self.store.signal(sent, DEFAULT_LIMITS.signals)
+        answer = self.store.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
         if answer == "missing":
             _unknown(id)
         if answer not in ("sent", "duplicate"):
@@ -369,22 +369,22 @@ class Rhythm(Approvals, Access, Schedules):
         self._wake()
         return answer == "sent"
 
-    def publish(self, type: str, data: Any = None, *, event_id: str | None = None) -> bool:
+    def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool:
         """Publishes an event to everyone who waits for it, or started before it and will wait.
 
-        False: this `event_id` was published before.
+        False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
         id = _name(event_id, "an event_id") if event_id is not None else self._new_id()
         event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"))
         self._sizes.payload("event", type, id, event.data)
-        answer = self.store.publish(event)
+        answer = self.store.publish(event, acting(by) if by else None)
         self._wake()
         return answer == "published"
 
-    def cancel(self, id: Id) -> bool:
+    def cancel(self, id: Id, *, by: By = None) -> bool:
         """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
         id = _possible(id)
-        return self._told(id, self.store.cancel([id]).get(id))
+        return self._told(id, self.store.cancel([id], acting(by)).get(id))
 
     def pause(self, id: Id, reason: str = "", by: str = "") -> bool:
         """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
@@ -394,7 +394,7 @@ class Rhythm(Approvals, Access, Schedules):
         """Lets a paused workflow go on. False: it has ended already."""
         return self._told(id, self.store.pause(self._workflow(id), False))
 
-    def retry(self, id: Id, *, from_start: bool = False) -> Handle:
+    def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
 
         With `from_start` it begins at the beginning, with the same inputs, on the current version. The old one stays as it is.
@@ -406,7 +406,7 @@ class Rhythm(Approvals, Access, Schedules):
         new_id, row = self._new_id(), self._execution(id)
         version = self._current(row.name, self.store).version if from_start and row.type == WORKFLOW else row.version
         plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
-        started = self.store.retry(row.id, plan)
+        started = self.store.retry(row.id, plan, acting(by))
         if started is None:
             _unknown(id)
         if from_start and not started.created:
@@ -430,13 +430,13 @@ class Rhythm(Approvals, Access, Schedules):
         """What is in the queues: all that have work, are paused, or are served by a worker."""
         return [queue_view(queue) for queue in self.store.queues()]
 
-    def pause_queue(self, name: str, reason: str = "", by: str = "") -> bool:
+    def pause_queue(self, name: str, reason: str = "", by: By = None) -> bool:
         """Nothing more of this queue begins: no task, and no workflow. What has begun goes on. False: it was paused already."""
-        return self.store.pause_queue(_name(name, "a queue"), True, _text(by, "by"), _text(reason, "reason"))
+        return self.store.pause_queue(_name(name, "a queue"), True, acting(by), _text(reason, "reason"))
 
-    def resume_queue(self, name: str) -> bool:
+    def resume_queue(self, name: str, by: By = None) -> bool:
         """Lets workers take from a paused queue again. False: it was not paused."""
-        changed = self.store.pause_queue(_name(name, "a queue"), False)
+        changed = self.store.pause_queue(_name(name, "a queue"), False, acting(by))
         self._wake()
         return changed
 

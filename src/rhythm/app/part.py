@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rhythm.store.base import Store
 
 By = Actor | str | None  # who acts: None is the user of the operating system
+LONGEST_NAME = 200
 
 
 class Part:
@@ -26,7 +27,11 @@ class Part:
 
 def acting(by: By, source: str = "python") -> Actor:
     """Whoever asks, as it is recorded."""
-    return by if isinstance(by, Actor) else Actor(by or user(), source=source)
+    actor = by if isinstance(by, Actor) else Actor(by or user(), source=source)
+    name: object = actor.name
+    if not isinstance(name, str) or not name or len(name) > LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"whoever acts has a name of 1 to {LONGEST_NAME} printable characters, not {name!r:.80}")
+    return actor
 
 
 def user() -> str:

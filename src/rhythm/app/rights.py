@@ -1,8 +1,326 @@
-"""Access of an application."""
+"""Tokens and the audit of an application: who may act over HTTP, and what was done by whom.
+
+The secret of a token is seen once, by whoever makes it. It is drawn here and goes nowhere else: the database has its hash, and no
+view, message or log line has more of it than the token's id.
+"""
 
 from __future__ import annotations
 
-from rhythm.app.part import Part
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any, NoReturn, Protocol
+
+from rhythm.app.part import LONGEST_NAME, By, Part, acting
+from rhythm.app.views import moment, plain
+from rhythm.durations import duration_s
+from rhythm.engine.payload import load
+from rhythm.errors import StoreError, TokenRevoked, UnknownToken
+from rhythm.record import Record
+from rhythm.rights import permissions, problem_with_roles
+from rhythm.store.access import Actor, AuditRow, Filter, Grant, Head, StoredToken
+
+DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
+SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # an id, and 260 random bits
+NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
+USED_S = 60  # when a token was last used is noted at most so often
+MOST_ROLES = 100
+LARGEST_PAGE = 1000
+HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
-class Access(Part): ...
+class TokenView(Record):
+    """A token, without its secret."""
+
+    id: str
+    name: str  # of whoever acts with it
+    roles: tuple[str, ...]
+    business_roles: tuple[str, ...]
+    status: str  # active, expired or revoked
+    created_at: datetime
+    created_by: str
+    expires_at: datetime | None
+    last_used_at: datetime | None  # to the minute
+    revoked_at: datetime | None
+    revoked_by: str
+
+    @property
+    def permissions(self) -> tuple[str, ...]:
+        return permissions(self.roles)
+
+    def actor(self, source: str = "") -> Actor:
+        """Whoever acts with this token; which business roles it has is looked up when it decides."""
+        return Actor(self.name, token=self.id, source=source)
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return {name: plain(getattr(self, name)) for name in self._fields}
+
+
+class NewToken(Record):
+    """A token that was just made. `secret` is what its owner sends; nobody can see it again."""
+
+    secret: str
+    view: TokenView
+
+    def __repr__(self) -> str:
+        return f"NewToken(secret=…, view={self.view!r})"
+
+
+class AuditView(Record):
+    """An act that was recorded. `prev` is the hash of the row before it."""
+
+    n: int
+    at: datetime
+    actor: str
+    token: str | None  # its id
+    source: str  # an address, cli or python
+    action: str
+    object: str
+    detail: Any
+    prev: str
+    hash: str
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return {name: plain(getattr(self, name)) for name in self._fields}
+
+
+class AuditPage(Record):
+    """Some acts, newest first; `cursor` asks for those before them, None: there are no more."""
+
+    items: tuple[AuditView, ...]
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[AuditView]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class AuditCheck(Record):
+    """What reading the whole audit has shown. Keep the `head` where nobody who can change the database can change it, too."""
+
+    rows: int
+    head: str  # number and hash of the last row
+    problems: tuple[str, ...]
+
+    @property
+    def intact(self) -> bool:
+        return not self.problems
+
+    def as_json(self) -> dict[str, Any]:
+        return {"intact": self.intact, "rows": self.rows, "head": self.head, "problems": list(self.problems)}
+
+
+Tokens = list[TokenView]
+
+
+class Access(Part):
+    """What `Rhythm` knows of tokens and the audit."""
+
+    def create_token(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] = ("viewer",),
+        business_roles: Iterable[str] = (),
+        expires: float | str | None = None,
+        by: By = None,
+    ) -> NewToken:
+        """Makes a token for whoever has this name; its secret is seen only in what this returns.
+
+        `roles` are those of Rhythm (viewer, operator, approver, author, auditor, admin), `business_roles` your own: whose approvals it
+        may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their own: two
+        people with one name are one to the rule of four eyes.
+        """
+        name, known, own = _word(name, "the name of a token"), _roles(roles), _business_roles(business_roles)
+        expires_s = None if expires is None else _lasting(expires)
+        while True:
+            id, secret = _drawn()
+            made = self.store.create_token(Grant(id, name, _hash(secret), known, own, expires_s), acting(by))
+            if made is not None:
+                return NewToken(secret, token_view(made))
+
+    def tokens(self) -> Tokens:
+        """All tokens, newest first, also those that are no longer valid."""
+        return [token_view(token) for token in self.store.tokens()]
+
+    def revoke_token(self, id: str, by: By = None) -> bool:
+        """The token is valid no more, from now on. False: it was revoked before. `UnknownToken` if there is none of this id."""
+        revoked = self.store.revoke_token(_id(id), acting(by))
+        return _unknown(id) if revoked is None else revoked
+
+    def change_token(
+        self, id: str, *, roles: Iterable[str] | None = None, business_roles: Iterable[str] | None = None, by: By = None
+    ) -> TokenView:
+        """Gives a token these roles in place of those it has; what is not given stays. It counts from the next act on.
+
+        `UnknownToken` if there is none of this id, `TokenRevoked` if it is revoked.
+        """
+        known = None if roles is None else _roles(roles)
+        own = None if business_roles is None else _business_roles(business_roles)
+        changed = self.store.change_token(_id(id), known, own, acting(by))
+        if changed is None:
+            _unknown(id)
+        if changed.revoked_at is not None:
+            raise TokenRevoked(f"the token {id} is revoked: make a new one with `rhythm token create`")
+        return token_view(changed)
+
+    def authenticate(self, secret: str) -> TokenView | None:
+        """The token with this secret; None if there is none, or it is expired or revoked. How long that takes tells nothing."""
+        form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
+        if form is None:
+            return None
+        found = self.store.token(form[1])
+        same = compare_digest(found.hash if found else NOBODY, _hash(secret))
+        if found is None or not same or found.status != "active":
+            return None
+        if found.last_used_at is None or found.now - found.last_used_at >= USED_S * 1_000_000:
+            with suppress(StoreError):  # nobody is refused because it could not be noted
+                self.store.touch_token(found.id)
+        return token_view(found)
+
+    def audit(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        object: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> AuditPage:
+        """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"limit is a whole number from 1 on, not {limit!r:.80}")
+        limit = min(limit, LARGEST_PAGE)
+        asked = {"actor": actor, "action": action, "object": object}
+        words = {what: None if value is None else _word(value, what) for what, value in asked.items()}
+        found = self.store.audit(Filter(**words, before=_place(cursor)), limit + 1)
+        more = str(found[limit - 1].n) if len(found) > limit else None
+        return AuditPage(tuple(audit_view(row) for row in found[:limit]), more)
+
+    def verify_audit(self, head: str | None = None) -> AuditCheck:
+        """Reads the whole audit, and says what is wrong with its chain.
+
+        Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
+        database can write the whole chain anew, or cut off its end, and nobody can tell.
+        """
+        found, problems = self.store.verify_audit(None if head is None else known_head(head))
+        return AuditCheck(found.n, str(found), tuple(message for _, message in problems))
+
+
+class AsyncAccess(Protocol):
+    """`Access`, with coroutines."""
+
+    async def create_token(
+        self,
+        name: str,
+        *,
+        roles: Iterable[str] = ("viewer",),
+        business_roles: Iterable[str] = (),
+        expires: float | str | None = None,
+        by: By = None,
+    ) -> NewToken: ...
+    async def tokens(self) -> Tokens: ...
+    async def revoke_token(self, id: str, by: By = None) -> bool: ...
+    async def change_token(
+        self, id: str, *, roles: Iterable[str] | None = None, business_roles: Iterable[str] | None = None, by: By = None
+    ) -> TokenView: ...
+    async def authenticate(self, secret: str) -> TokenView | None: ...
+    async def audit(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        object: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> AuditPage: ...
+    async def verify_audit(self, head: str | None = None) -> AuditCheck: ...
+
+
+def token_view(token: StoredToken) -> TokenView:
+    expires, used, revoked = (None if at is None else moment(at) for at in (token.expires_at, token.last_used_at, token.revoked_at))
+    return TokenView(
+        token.id, token.name, token.roles, token.business_roles, token.status, moment(token.created_at), token.created_by,
+        expires, used, revoked, token.revoked_by or "",
+    )  # fmt: skip
+
+
+def audit_view(row: AuditRow) -> AuditView:
+    return AuditView(row.n, moment(row.at), row.actor, row.token, row.source, row.action, row.object, load(row.detail), row.prev, row.hash)
+
+
+def known_head(text: str) -> Head:
+    """A head as `AuditCheck` tells it."""
+    form = HEAD.fullmatch(text) if isinstance(text, str) else None
+    if form is None:
+        raise ValueError(f"{text!r:.80} is not the head of an audit: it looks like 42:5f3a…, with 64 digits after the colon")
+    return Head(int(form[1]), form[2])
+
+
+def _drawn() -> tuple[str, str]:
+    """The id of a new token, and its secret."""
+    id, rest = ("".join(secrets.choice(DIGITS) for _ in range(length)) for length in (12, 52))
+    return id, f"rhy_{id}_{rest}"
+
+
+def _hash(secret: str) -> str:
+    """So many random bits need no slow hash."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def _word(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value or len(value) > LONGEST_NAME or not value.isprintable():
+        raise ValueError(f"{what} is a text of 1 to {LONGEST_NAME} printable characters, not {value!r:.80}")
+    return value
+
+
+def _words(values: Any, what: str) -> tuple[str, ...]:
+    given = (values,) if isinstance(values, str) else tuple(values)
+    if len(given) > MOST_ROLES:
+        raise ValueError(f"a token has at most {MOST_ROLES} roles of a kind")
+    return tuple(dict.fromkeys(_word(value, what) for value in given))
+
+
+def _roles(values: Any) -> tuple[str, ...]:
+    roles = _words(values, "a role")
+    if problem := problem_with_roles(roles):
+        raise ValueError(problem)
+    return roles
+
+
+def _business_roles(values: Any) -> tuple[str, ...]:
+    return _words(values, "a business role")
+
+
+def _lasting(expires: float | str) -> float:
+    seconds = duration_s(expires)
+    if seconds <= 0:
+        raise ValueError("a token that expires at once is of no use: say how long it is valid, such as 90d")
+    return seconds
+
+
+def _id(id: Any) -> str:
+    """The id of a token that there may be: what no database could hold is asked of none. A secret is not repeated."""
+    return id if isinstance(id, str) and id.isprintable() and len(id) <= LONGEST_NAME else _unknown(id)
+
+
+def _unknown(id: Any) -> NoReturn:
+    if isinstance(id, str) and id.startswith("rhy_"):
+        raise UnknownToken("a token is named by its id, the 12 characters between rhy_ and _, and never by its secret")
+    raise UnknownToken(f"there is no token {id!r:.80}: `rhythm token list` shows those that there are")
+
+
+def _place(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(cursor)

@@ -67,7 +67,7 @@ class ExecutionView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: _plain(getattr(self, name)) for name in self._fields}
+        return {name: plain(getattr(self, name)) for name in self._fields}
 
 
 class Page(Record):
@@ -123,7 +123,7 @@ class WorkerView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: _plain(getattr(self, name)) for name in self._fields}
+        return {name: plain(getattr(self, name)) for name in self._fields}
 
 
 class QueueView(Record):
@@ -147,7 +147,7 @@ class QueueView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: _plain(getattr(self, name)) for name in self._fields}
+        return {name: plain(getattr(self, name)) for name in self._fields}
 
 
 def worker_view(seen: SeenWorker) -> WorkerView:
@@ -226,7 +226,8 @@ def _moment(us: int | None) -> datetime | None:
     return None if us is None else moment(us)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A field of a view as a JSON value."""
     if isinstance(value, tuple):
         return list(value)
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from rhythm.record import Record
 from rhythm.rights import allows
@@ -26,7 +27,7 @@ class Actor(Record):
     """
 
     name: str
-    roles: tuple[str, ...] = ()  # business roles, for approvals
+    roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
 
@@ -39,6 +40,11 @@ class Act(Record):
     detail: str = "{}"  # JSON
 
 
+def act(action: str, subject: str, /, **detail: Any) -> Act:
+    """An act with a detail, in names and JSON values. Payloads are no detail: they may hold what is not for everyone who reads this."""
+    return Act(action, subject, json.dumps(detail, ensure_ascii=False))
+
+
 class Head(Record):
     """Where the chain ends: the number of its last row, and that row's hash. Kept elsewhere, it proves that nothing before it changed."""
 
@@ -47,6 +53,15 @@ class Head(Record):
 
     def __str__(self) -> str:
         return f"{self.n}:{self.hash}"
+
+
+class Filter(Record):
+    """Which rows of the audit are meant; None: all of them."""
+
+    actor: str | None = None
+    action: str | None = None
+    object: str | None = None
+    before: int | None = None  # only rows before this one
 
 
 class AuditRow(Record):
@@ -72,6 +87,17 @@ class AuditRow(Record):
         return sha256(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
 
+class Grant(Record):
+    """A token that is to be made."""
+
+    id: str
+    name: str
+    hash: str
+    roles: tuple[str, ...]
+    business_roles: tuple[str, ...]
+    expires_s: float | None
+
+
 class StoredToken(Record):
     """A token without its secret. `now` is the time of the database that read it."""
 
@@ -95,12 +121,39 @@ class StoredToken(Record):
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= self.now else "active"
 
-    def entitlement(self) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The business roles with which it may decide now, and those with which it may no more. None: it is no longer valid."""
-        if self.status != "active":
-            return None
-        held, taken = frozenset(self.business_roles), frozenset(self.taken_roles)
-        return (held, taken - held) if allows(self.roles, "approval:decide") else (frozenset(), held | taken)
+    def entitlement(self) -> tuple[Collection[str], Collection[str]]:
+        """The business roles with which it may decide, and those with which it may no more: all, if it is no longer valid."""
+        if self.status == "active" and allows(self.roles, "approval:decide"):
+            return self.business_roles, self.taken_roles
+        return (), (*self.business_roles, *self.taken_roles)
+
+    def changed(self, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None) -> StoredToken:
+        """With other roles; None leaves them as they are. Business roles that it loses are remembered."""
+        business = self.business_roles if business_roles is None else business_roles
+        taken = tuple(sorted({*self.taken_roles, *self.business_roles} - {*business}))
+        return self.replace(roles=self.roles if roles is None else roles, business_roles=business, taken_roles=taken)
+
+    def granted(self) -> dict[str, Any]:
+        """What it allows, for the audit."""
+        return {"roles": self.roles, "business_roles": self.business_roles}
+
+
+def stored_token(row: Sequence[Any]) -> StoredToken:
+    """A row of `api_tokens`, with the time at its end."""
+    roles, business, taken = (tuple(json.loads(text)) for text in row[3:6])
+    return StoredToken(*(*row[:3], roles, business, taken, *row[6:]))
+
+
+def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
+    """What was done to a token, for the audit; nothing if nothing was."""
+    if before == after:
+        return []
+    if before is None:
+        detail = {"name": after.name, **after.granted(), "expires_at": after.expires_at}
+        return [act("token.create", after.id, **detail)]
+    if after.revoked_at is not None:
+        return [act("token.revoke", after.id, name=after.name)]
+    return [act("token.change", after.id, name=after.name, before=before.granted(), after=after.granted())]
 
 
 def chained(head: Head, actor: Actor, acts: Sequence[Act], now: int) -> list[AuditRow]:
@@ -130,14 +183,56 @@ def broken(rows: Iterable[AuditRow], head: Head | None, known: Head | None = Non
                 yield row.n, f"row {row.n} is not the one that was the head: the chain was written anew"
         last = Head(row.n, row.hash)
     if head is not None and head != last:
-        yield head.n, f"the chain ends with row {last.n}, and once ended with row {head.n}, or with another one of this number"
+        yield head.n, _ended_elsewhere(last, head)
     if missing is not None and missing != Head(0, GENESIS):
         yield missing.n, f"row {missing.n}, which was the head, is gone: the chain ends with row {last.n}"
+
+
+def _ended_elsewhere(last: Head, head: Head) -> str:
+    if last.n < head.n:
+        return f"the chain ends with row {last.n}, but {head.n} were written: the last ones are gone"
+    if last.n > head.n:
+        return f"only {head.n} were written, but the chain goes on to row {last.n}: somebody has added to it"
+    return f"row {head.n} is not the one that was written last"
 
 
 class AccessStore(ABC):
     """Tokens and the audit chain of a database."""
 
     @abstractmethod
+    def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
+        """Makes a token; None if its id is taken."""
+
+    @abstractmethod
+    def token(self, id: str) -> StoredToken | None:
+        """A token, also one that is no longer valid."""
+
+    @abstractmethod
+    def tokens(self) -> list[StoredToken]:
+        """All tokens, newest first."""
+
+    @abstractmethod
+    def touch_token(self, id: str) -> None:
+        """Notes that the token is used. It waits for nobody who decides with it or changes it."""
+
+    @abstractmethod
+    def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
+        """The token is valid no more. False: it was revoked before; None: there is none of this id."""
+
+    @abstractmethod
+    def change_token(
+        self, id: str, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None, actor: Actor | None = None
+    ) -> StoredToken | None:
+        """Gives a token other roles; None leaves them as they are. One that is revoked stays as it is. None: there is none of this id."""
+
+    @abstractmethod
+    def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
+        """The audit, newest first."""
+
+    @abstractmethod
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         """What follows row `n` of the audit, in the order of the chain."""
+
+    @abstractmethod
+    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+        """Reads the whole chain in one snapshot: where it ends, and what is wrong with it (see `broken`)."""

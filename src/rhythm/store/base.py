@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.record import Record
-from rhythm.store.access import AccessStore
+from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ def refuse_system(queue: str, paused: bool) -> None:
     """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
     if paused and queue == SYSTEM_QUEUE:
         raise ValueError(f"queue `{SYSTEM_QUEUE}` cannot be paused: it has the resumes of all workflows; pause the queue of their tasks")
+
+
+def queue_acts(queue: str, paused: bool, reason: str) -> list[Act]:
+    """What an operator did to a queue, for the audit."""
+    return [act("queue.pause", queue, reason=reason) if paused else act("queue.resume", queue)]
 
 
 def driver_connection(given: Any) -> Any:
@@ -721,7 +726,7 @@ class Store(AccessStore, ABC):
     def paused_queues(self) -> frozenset[str]: ...
 
     @abstractmethod
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         """Nothing of a paused queue is claimed: no workflow of it starts, and no task. Those that have begun go on.
 
         False: it was paused, or not, already; who paused it first, and why, stays. `ValueError` for the queue of resumes.
@@ -789,18 +794,18 @@ class Store(AccessStore, ABC):
     # from outside
 
     @abstractmethod
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
 
         One that was received is a "duplicate" whatever came after it: its sender may forget it.
         """
 
     @abstractmethod
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
 
     @abstractmethod
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
 
     @abstractmethod
@@ -808,7 +813,7 @@ class Store(AccessStore, ABC):
         """Sets or clears the pause. False: it has ended; None: it does not exist."""
 
     @abstractmethod
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
 
         A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rhythm.record import Record
+from rhythm.store.access import PAGE, AuditRow, Head, broken
 from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
 
 TOLD = 20  # findings of one rule; the others are only counted
@@ -93,6 +94,11 @@ RULES: Mapping[str, Rule] = {
     "signals_numbered": Rule("the signals of a mailbox are numbered without a gap"),
     "signals_in_order": Rule("signals of one name are taken in the order in which they were sent"),
     "signals_taken": Rule("a signal is taken by a turn that was committed"),
+    # people
+    "audit_chained": Rule(
+        "the audit is one unbroken chain",
+        "somebody changed it by hand, or only a part was restored: compare it with an export (`rhythm audit verify --file`)",
+    ),
     # snapshots
     "snapshot_readable": Rule(
         "the snapshot of a workflow can be read",
@@ -144,9 +150,23 @@ def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Jud
         if name in RULES
         for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
     ]
+    found += _bounded(Finding("audit_chained", f"row {n}", message) for n, message in verified(ask)[1])
     found += _bounded(judge(Evidence(ask))) if judge else ()
     order = {name: position for position, name in enumerate(RULES)}
     return sorted(found, key=lambda finding: (order[finding.rule], finding.subject))
+
+
+def verified(ask: Ask, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+    """Where the audit chain ends, and what is wrong with it."""
+    head = Head(*ask("audit_head")[0])
+    return head, list(broken(_audit_rows(ask), head, known))
+
+
+def _audit_rows(ask: Ask) -> Iterator[AuditRow]:
+    after = 0
+    while rows := ask("audit_page", after=after, limit=PAGE):
+        after = rows[-1][0]
+        yield from (AuditRow(*row) for row in rows)
 
 
 def bounded_text(text: str, limit: str) -> str:

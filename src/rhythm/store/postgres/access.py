@@ -3,15 +3,73 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Head, StoredToken, chained
-from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.rows import fields
-from rhythm.store.postgres.session import Session
+from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, Head, StoredToken, chained, stored_token, token_acts
+from rhythm.store.postgres.connection import SQL
+from rhythm.store.postgres.rows import US, fields
+from rhythm.store.postgres.session import Session, alone, transaction
 
 
 class PostgresAccess(Session, AccessStore):
+    # tokens
+
+    @transaction
+    def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
+        roles = {"roles": json.dumps(grant.roles), "business_roles": json.dumps(grant.business_roles)}
+        expires_us = None if grant.expires_s is None else int(grant.expires_s * US)
+        made = self.db.all("insert_token", id=grant.id, name=grant.name, hash=grant.hash, by=_name(actor), expires_us=expires_us, **roles)
+        return self._recorded(None, stored_token(made[0]), actor) if made else None
+
+    def token(self, id: str) -> StoredToken | None:
+        rows = self._all("token", id=id)
+        return stored_token(rows[0]) if rows else None
+
+    def tokens(self) -> list[StoredToken]:
+        return [stored_token(row) for row in self._all("tokens")]
+
+    @alone
+    def touch_token(self, id: str) -> None:
+        self.db.do("touch_token", id=id)
+
+    @transaction
+    def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
+        before = self._lock_token(id)
+        if before is None or before.revoked_at is not None:
+            return None if before is None else False
+        self.db.do("revoke_token", id=id, now=before.now, by=_name(actor))
+        self._recorded(before, before.replace(revoked_at=before.now, revoked_by=_name(actor)), actor)
+        return True
+
+    @transaction
+    def change_token(
+        self, id: str, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None, actor: Actor | None = None
+    ) -> StoredToken | None:
+        before = self._lock_token(id)
+        if before is None or before.revoked_at is not None:
+            return before
+        after = before.changed(roles, business_roles)
+        names = {column: json.dumps(getattr(after, column)) for column in ("roles", "business_roles", "taken_roles")}
+        self.db.do("change_token", id=id, **names)
+        return self._recorded(before, after, actor)
+
+    def _lock_token(self, id: str) -> StoredToken | None:
+        rows = self.db.all("lock_token", id=id)
+        return stored_token(rows[0]) if rows else None
+
+    def _recorded(self, before: StoredToken | None, after: StoredToken, actor: Actor | None) -> StoredToken:
+        self._audit(actor, token_acts(before, after), after.now)
+        return after
+
+    def _business_roles(self, actor: Actor, now: int) -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment (None: all), and those that were taken away."""
+        if actor.token is None:
+            return actor.roles, ()
+        rows = self.db.all("share_token", id=actor.token)
+        return stored_token(rows[0]).replace(now=now).entitlement() if rows else ((), ())
+
+    # the audit
+
     def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
         """Records what this transaction does, as its last statement; without an actor nobody asked for it."""
         if actor is None or not acts:
@@ -19,17 +77,26 @@ class PostgresAccess(Session, AccessStore):
         rows = chained(Head(*self.db.all("lock_audit_head")[0]), actor, acts, now)
         self.db.batch("insert_audit", [fields(row) for row in rows], last=rows[-1].n, head=rows[-1].hash)
 
-    def _business_roles(self, actor: Actor) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The business roles that count in this transaction, and those taken away before. None: the token is no longer valid."""
-        if actor.token is None:
-            return frozenset(actor.roles), frozenset()
-        rows = self.db.all("share_token", id=actor.token)
-        return _token(rows[0]).entitlement() if rows else None
+    def _record(self, actor: Actor | None, acts: Sequence[Act]) -> None:
+        """`_audit` of what is done now."""
+        if actor is not None and acts:
+            self._audit(actor, acts, self.db.now())
+
+    @alone
+    def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
+        where = [
+            condition
+            for condition, value in zip(
+                (b"actor = %(actor)s", b"action = %(action)s", b"object = %(object)s", b"n < %(before)s"), wanted.astuple(), strict=True
+            )
+            if value is not None
+        ]
+        text = SQL["audit"] + b" WHERE " * bool(where) + b" AND ".join(where) + b" ORDER BY n DESC LIMIT %(limit)s"
+        return [AuditRow(*row) for row in self.db.query(text, {**fields(wanted), "limit": limit}).fetchall()]
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._all("audit_after", n=n, limit=limit)]
 
 
-def _token(row: Row) -> StoredToken:
-    roles, business, taken = (tuple(json.loads(text)) for text in row[3:6])
-    return StoredToken(*row[:3], roles, business, taken, *row[6:])
+def _name(actor: Actor | None) -> str:
+    return actor.name if actor else ""

@@ -300,3 +300,10 @@ WHERE schemaname = current_schema() AND relname IN ('ready', 'executions', 'work
 
 -- name: notification_queue
 SELECT pg_notification_queue_usage()::float8
+
+-- name: audit_head
+SELECT n, hash FROM audit_head
+
+-- name: audit_page
+-- The chain in its order; whether it is unbroken is judged by the code that writes it.
+SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit WHERE n > %(after)s ORDER BY n LIMIT %(limit)s

@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
+from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
     CANCELLED,
     FAILED,
@@ -60,7 +61,7 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.blobs import inline
-from rhythm.store.doctor import RULES, Judge, bounded_text, examine
+from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.approvals import PostgresApprovals
 from rhythm.store.postgres.connecting import Row, connected
@@ -306,13 +307,14 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     def paused_queues(self) -> frozenset[str]:
         return frozenset(row[0] for row in self._all("paused_queues"))
 
-    @alone
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    @transaction
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         base.refuse_system(name, paused)
-        if paused:
-            return bool(self.db.all("pause_queue", name=name, by=by, reason=reason))
-        self.db.free([name])
-        return bool(self.db.all("resume_queue", name=name))
+        by = actor.name if actor else ""
+        changed = self.db.all("pause_queue", name=name, by=by, reason=reason) if paused else self.db.all("resume_queue", name=name)
+        self.db.free([] if paused else [name])
+        self._record(actor, base.queue_acts(name, paused, reason) if changed else ())
+        return bool(changed)
 
     @transaction
     def queues(self) -> list[Queue]:
@@ -423,7 +425,7 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     # from outside
 
     @transaction
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
         id = signal.execution_id
         now = self.rows.call([id])
@@ -436,19 +438,23 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
             raise UndoneError("full")
         if not self.db.batch("insert_signals", [fields(signal)], now=now):
             raise UndoneError("duplicate")
+        self._audit(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
         return "sent"
 
     @transaction
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         exchange = Exchange(self.rows, [event])
         self.rows.lock(exchange.waiting())
         if not exchange.publish([event], self.db.now()):
             raise UndoneError("duplicate")
+        self._record(actor, [act("event.publish", event.id, type=event.type)])
         return "published"
 
     @transaction
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        return self._cancel(ids)
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+        asked = self._cancel(ids)
+        self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed])
+        return asked
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
@@ -472,12 +478,16 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
         return True
 
     @transaction
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         self.db.do("lock_execution", id=id)
         if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
             return Started(running[0], created=False)
         family = self._family(id)
-        return self._store_family(plan(family)) if family.executions else None
+        if not family.executions:
+            return None
+        started = self._store_family(plan(family))
+        self._record(actor, [act("execution.retry", id, retry=started.id)])
+        return started
 
     @transaction
     def family(self, id: str) -> Family:
@@ -655,6 +665,11 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
         self.db.freeze()
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
+
+    @transaction
+    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+        self.db.freeze()
+        return verified(self._ask, known)
 
     @transaction
     def health(self) -> Health:

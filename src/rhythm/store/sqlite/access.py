@@ -3,14 +3,80 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Head, StoredToken, chained
-from rhythm.store.sqlite.session import SQL, Session
+from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, Head, StoredToken, chained, stored_token, token_acts
+from rhythm.store.sqlite.session import SQL, US, Session
 
 
 class SqliteAccess(Session, AccessStore):
+    # tokens
+
+    def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
+        expires_us = None if grant.expires_s is None else int(grant.expires_s * US)
+        roles = {"roles": json.dumps(grant.roles), "business_roles": json.dumps(grant.business_roles)}
+        with self._transaction():
+            now = self.clock()
+            row = {"id": grant.id, "name": grant.name, "hash": grant.hash, "now": now, "expires_us": expires_us, "by": _name(actor)}
+            if not self._count("insert_token", row | roles):
+                return None
+            return self._recorded(None, grant.id, actor, now)
+
+    def token(self, id: str) -> StoredToken | None:
+        rows = self._read(SQL["token"], (id,))
+        return stored_token((*rows[0], self.clock())) if rows else None
+
+    def tokens(self) -> list[StoredToken]:
+        now = self.clock()
+        return [stored_token((*row, now)) for row in self._read(SQL["tokens"])]
+
+    def touch_token(self, id: str) -> None:
+        with self._transaction():
+            self._all("touch_token", self.clock(), id)
+
+    def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:
+        with self._transaction():
+            now = self.clock()
+            before = self._token(id, now)
+            if before is None or before.revoked_at is not None:
+                return None if before is None else False
+            self._all("revoke_token", now, _name(actor), id)
+            self._recorded(before, id, actor, now)
+            return True
+
+    def change_token(
+        self, id: str, roles: tuple[str, ...] | None, business_roles: tuple[str, ...] | None, actor: Actor | None = None
+    ) -> StoredToken | None:
+        with self._transaction():
+            now = self.clock()
+            before = self._token(id, now)
+            if before is None or before.revoked_at is not None:
+                return before
+            after = before.changed(roles, business_roles)
+            self._all("change_token", *(json.dumps(names) for names in (after.roles, after.business_roles, after.taken_roles)), id)
+            return self._recorded(before, id, actor, now)
+
+    def _token(self, id: str, now: int) -> StoredToken | None:
+        row = self._one("token", id)
+        return stored_token((*row, now)) if row else None
+
+    def _recorded(self, before: StoredToken | None, id: str, actor: Actor | None, now: int) -> StoredToken:
+        """The token as this transaction leaves it."""
+        after = self._token(id, now)
+        assert after is not None
+        self._audit(actor, token_acts(before, after), now)
+        return after
+
+    def _business_roles(self, actor: Actor, now: int) -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment (None: all), and those that were taken away."""
+        if actor.token is None:
+            return actor.roles, ()
+        token = self._token(actor.token, now)
+        return token.entitlement() if token else ((), ())
+
+    # the audit
+
     def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
         """Records what this transaction does, as its last statement; without an actor nobody asked for it."""
         if actor is None or not acts:
@@ -20,17 +86,18 @@ class SqliteAccess(Session, AccessStore):
             self._all("insert_audit", *row.astuple())
         self._all("move_audit_head", rows[-1].n, rows[-1].hash)
 
-    def _business_roles(self, actor: Actor) -> tuple[frozenset[str], frozenset[str]] | None:
-        """The business roles that count in this transaction, and those taken away before. None: the token is no longer valid."""
-        if actor.token is None:
-            return frozenset(actor.roles), frozenset()
-        row = self._one("token", actor.token)
-        return _token(row, self.clock()).entitlement() if row else None
+    def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
+        where, args = list[str](), list[Any]()
+        for condition, value in zip(("actor = ?", "action = ?", "object = ?", "n < ?"), wanted.astuple(), strict=True):
+            if value is not None:
+                where.append(condition)
+                args.append(value)
+        text = f"{SQL['audit']} {'WHERE ' * bool(where)}{' AND '.join(where)} ORDER BY n DESC LIMIT ?"
+        return [AuditRow(*row) for row in self._read(text, (*args, limit))]
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._read(SQL["audit_after"], (n, limit))]
 
 
-def _token(row: Any, now: int) -> StoredToken:
-    roles, business, taken = (tuple(json.loads(text)) for text in row[3:6])
-    return StoredToken(*row[:3], roles, business, taken, *row[6:12], now=now)
+def _name(actor: Actor | None) -> str:
+    return actor.name if actor else ""

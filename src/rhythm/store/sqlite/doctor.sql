@@ -288,3 +288,10 @@ GROUP BY name ORDER BY name
 -- Workers that have claims, and have not been heard of for too long, or never.
 SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
+
+-- name: audit_head
+SELECT n, hash FROM audit_head
+
+-- name: audit_page
+-- The chain in its order; whether it is unbroken is judged by the code that writes it.
+SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit WHERE n > :after ORDER BY n LIMIT :limit

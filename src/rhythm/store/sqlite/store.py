@@ -12,6 +12,7 @@ from typing import Any
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store import base
+from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
@@ -58,7 +59,7 @@ from rhythm.store.base import (
     TurnCommit,
 )  # fmt: skip
 from rhythm.store.blobs import inline, is_large
-from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine
+from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -266,10 +267,13 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def paused_queues(self) -> frozenset[str]:
         return frozenset(name for (name,) in self._read(SQL["paused_queues"]))
 
-    def pause_queue(self, name: str, paused: bool, by: str = "", reason: str = "") -> bool:
+    def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
         base.refuse_system(name, paused)
         with self._transaction():
-            return bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
+            by = actor.name if actor else ""
+            changed = bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
+            self._audit(actor, base.queue_acts(name, paused, reason) if changed else (), self.clock())
+            return changed
 
     def queues(self) -> list[Queue]:
         with self._snapshot() as ask:
@@ -530,7 +534,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
 
     # from outside
 
-    def signal(self, signal: NewSignal, limit: int) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         with self._transaction():
             row = self._one("status_of", signal.execution_id)
             if self._one("signal_known", signal.id):
@@ -542,6 +546,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
             self._deliver(signal, self.clock())
+            self._audit(actor, [act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)], self.clock())
             return "sent"
 
     def _deliver(self, signal: NewSignal, now: int) -> None:
@@ -552,9 +557,12 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
 
-    def publish(self, event: NewEvent) -> str:
+    def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         with self._transaction():
-            return "published" if self._publish(event, self.clock()) else "duplicate"
+            if not self._publish(event, self.clock()):
+                return "duplicate"
+            self._audit(actor, [act("event.publish", event.id, type=event.type)], self.clock())
+            return "published"
 
     def _publish(self, event: NewEvent, now: int) -> bool:
         """To everyone whose wait is open; whoever waits later looks for it."""
@@ -583,11 +591,13 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
             self._wake(wait.execution_id, now)
 
-    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+    def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
             known = {id: self._one("status_of", id) for id in ids}
-            return {id: self._cancel(id, row, now) for id, row in known.items() if row}
+            asked = {id: self._cancel(id, row, now) for id, row in known.items() if row}
+            self._audit(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
+            return asked
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
         status, type = row[0], row[4]
@@ -614,12 +624,16 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
                 self._wake(id, now)
             return True
 
-    def retry(self, id: str, plan: Callable[[Family], Family]) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
             if running := [retry.id for retry in self.retries(id) if retry.status < TERMINAL]:
                 return Started(running[0], created=False)
             family = self._family(id)
-            return self._store_family(plan(family)) if family.executions else None
+            if not family.executions:
+                return None
+            started = self._store_family(plan(family))
+            self._audit(actor, [act("execution.retry", id, retry=started.id)], self.clock())
+            return started
 
     def family(self, id: str) -> Family:
         with self._transaction():
@@ -782,6 +796,10 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
         with self._snapshot() as ask:
             return examine(ask, doctor_sql(), self.clock(), grace_s, judge)
+
+    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+        with self._snapshot() as ask:
+            return verified(ask, known)
 
     def health(self) -> Health:
         with self._snapshot() as ask:

@@ -21,6 +21,8 @@ BEGIN RAISE EXCEPTION 'rows of audit are only ever added' USING ERRCODE = 'insuf
 $$;
 CREATE TRIGGER audit_unchanged BEFORE UPDATE OR DELETE OR TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
 
--- Where the chain ends. Whoever adds to it locks this row, as the last lock of the transaction.
-CREATE TABLE audit_head (n bigint NOT NULL, hash text NOT NULL) WITH (fillfactor = 10);
-INSERT INTO audit_head VALUES (0, '0000000000000000000000000000000000000000000000000000000000000000');
+-- Where the chain ends; it only moves on. Whoever adds to it locks this row, as the last lock of the transaction.
+CREATE TABLE audit_head (one smallint PRIMARY KEY CHECK (one = 1), n bigint NOT NULL, hash text NOT NULL) WITH (fillfactor = 10);
+CREATE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head FOR EACH ROW WHEN (new.n <= old.n) EXECUTE FUNCTION refuse_audit_change();
+CREATE TRIGGER audit_head_kept BEFORE DELETE OR TRUNCATE ON audit_head FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
+INSERT INTO audit_head VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000');

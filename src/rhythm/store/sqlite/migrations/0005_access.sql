@@ -19,6 +19,8 @@ CREATE INDEX audit_action ON audit (action, n);
 CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 
--- Where the chain ends.
-CREATE TABLE audit_head (n INTEGER NOT NULL, hash TEXT NOT NULL);
-INSERT INTO audit_head VALUES (0, '0000000000000000000000000000000000000000000000000000000000000000');
+-- Where the chain ends; it only moves on.
+CREATE TABLE audit_head (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, hash TEXT NOT NULL);
+CREATE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head WHEN new.n <= old.n BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
+CREATE TRIGGER audit_head_kept BEFORE DELETE ON audit_head BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
+INSERT INTO audit_head VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000');
