@@ -16,17 +16,21 @@ Sent = object_of("Sent", "`sent`: false if it was sent before.", id=str, sent=bo
 
 class PauseExecution(Body):
     reason: str = ""
-    timeout: float | str | None = Field(None, description='until it goes on by itself: seconds, or such as "2h"')
-    then: str = Field("resume", description="what happens when the timeout is over: resume or cancel", json_schema_extra={"enum": ["resume", "cancel"]})
+    timeout: float | str | None = Field(default=None, description='until it goes on by itself: seconds, or such as "2h"')
+    then: str = Field(
+        default="resume",
+        description="what happens when the timeout is over: resume or cancel",
+        json_schema_extra={"enum": ["resume", "cancel"]},
+    )
 
 
 class ResumeExecution(Body):
     reason: str = ""
-    data: Json = Field(None, description="for the workflow, which sees it as its `resume_data`")
+    data: Json = Field(default=None, description="for the workflow, which sees it as its `resume_data`")
 
 
 class RetryExecution(Body):
-    from_start: bool = Field(False, description="from the beginning, on the current version, instead of where it failed")
+    from_start: bool = Field(default=False, description="from the beginning, on the current version, instead of where it failed")
 
 
 class NewSignal(Body):
@@ -34,12 +38,15 @@ class NewSignal(Body):
     payload: Json = None
 
 
-def pause(ask: Ask, id: Id, body: PauseExecution = PauseExecution()) -> Response:  # noqa: B008  # a value: nobody changes it
+PAUSE, RESUME, RETRY = PauseExecution(), ResumeExecution(), RetryExecution()  # without a body
+
+
+def pause(ask: Ask, id: Id, body: PauseExecution = PAUSE) -> Response:
     """Holds a workflow where it is; tasks that are running end."""
     return answer({"id": id, "changed": ask.app.pause(id, body.reason, ask.actor, timeout=body.timeout, then=body.then)})
 
 
-def resume(ask: Ask, id: Id, body: ResumeExecution = ResumeExecution()) -> Response:  # noqa: B008
+def resume(ask: Ask, id: Id, body: ResumeExecution = RESUME) -> Response:
     """Lets a paused workflow go on."""
     return answer({"id": id, "changed": ask.app.resume(id, body.reason, ask.actor, data=body.data)})
 
@@ -54,7 +61,7 @@ def terminate(ask: Ask, id: Id) -> Response:
     return answer({"id": id, "changed": ask.app.terminate(id, by=ask.actor)})
 
 
-def retry(ask: Ask, id: Id, body: RetryExecution = RetryExecution()) -> Response:  # noqa: B008
+def retry(ask: Ask, id: Id, body: RetryExecution = RETRY) -> Response:
     """A new execution that goes on where this one failed or was cancelled. 200: such a retry is under way already."""
     handle = ask.app.retry(id, from_start=body.from_start, by=ask.actor)
     return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200)

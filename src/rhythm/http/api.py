@@ -29,8 +29,8 @@ from rhythm.http.schemas import Problem
 TABLE = {(route.method, route.path): route for route in ROUTES}
 ABOUT = """Executions of workflows: start them, look at them, act on them.
 
-Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is told as
-`application/problem+json` with a `code` that stays as it is. Lists come in pages: give the `cursor` of one to get the next."""
+Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is
+told as `application/problem+json` with a `code` that stays as it is. Lists come in pages: give the `cursor` of one to get the next."""
 
 
 class Guarded(APIRoute):
@@ -38,8 +38,7 @@ class Guarded(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, reads = super().get_route_handler(), self.body_field is not None
-        (method,) = self.methods
-        route = TABLE[method, self.path]
+        route = TABLE[next(iter(self.methods or ())), self.path]
 
         async def guarded(request: Request) -> Response:
             if route.permission is not None:

@@ -24,17 +24,18 @@ Of = Annotated[str | None, Query(description="only those of this execution")]
 
 class Decision(Body):
     comment: str = ""
-    shown: str | None = Field(None, description="the `shown` of the approval that was looked at: 409 if it is another one by now")
+    shown: str | None = Field(default=None, description="the `shown` of the approval that was looked at: 409 if it is another one by now")
 
 
 class Escalation(Body):
-    to: str | None = Field(None, description="the role that is to decide; else the next one that the workflow names")
+    to: str | None = Field(default=None, description="the role that is to decide; else the next one that the workflow names")
     comment: str = ""
 
 
-def find(
-    ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None
-) -> Response:
+DECISION, ESCALATION = Decision(), Escalation()  # without a body
+
+
+def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Approvals, oldest first."""
     return answer(ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor))
 
@@ -44,16 +45,16 @@ def get(ask: Ask, id: Id) -> Response:
     return answer(ask.app.approval(id))
 
 
-def approve(ask: Ask, id: Id, body: Decision = Decision(), key: Key = None) -> Response:  # noqa: B008  # a value: nobody changes it
+def approve(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
     """Approves, as the owner of the token, who holds the role and has not started the execution."""
     return answer(ask.app.approve(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
 
 
-def reject(ask: Ask, id: Id, body: Decision = Decision(), key: Key = None) -> Response:  # noqa: B008
+def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
     """Rejects; one rejection decides."""
     return answer(ask.app.reject(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
 
 
-def escalate(ask: Ask, id: Id, body: Escalation = Escalation(), key: Key = None) -> Response:  # noqa: B008
+def escalate(ask: Ask, id: Id, body: Escalation = ESCALATION, key: Key = None) -> Response:
     """Hands the approval over to another role."""
     return answer(ask.app.escalate(id, to=body.to, by=ask.actor, comment=body.comment, key=key))

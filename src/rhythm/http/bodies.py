@@ -60,7 +60,9 @@ def must_be_json(request: Request, kinds: tuple[str, ...]) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
     if has_body and kind not in kinds:
-        raise Refused(415, "unsupported_media_type", f"the body must be {' or '.join(kinds)}: set Content-Type", {"Accept": ", ".join(kinds)})
+        raise Refused(
+            415, "unsupported_media_type", f"the body must be {' or '.join(kinds)}: set Content-Type", {"Accept": ", ".join(kinds)}
+        )
 
 
 def _too_large() -> Refused:

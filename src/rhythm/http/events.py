@@ -15,7 +15,9 @@ Published = object_of("Published", "`published`: false if this event was publish
 class NewEvent(Body):
     type: str
     data: Json = None
-    id: str | None = Field(None, description="of your own: the same one twice is one event; else the `Idempotency-Key`, else one is made")
+    id: str | None = Field(
+        default=None, description="of your own: the same one twice is one event; else the `Idempotency-Key`, else one is made"
+    )
 
 
 def publish(ask: Ask, body: NewEvent, key: Key = None) -> Response:

@@ -34,12 +34,12 @@ Snapshot = object_of(
 class NewExecution(Body):
     workflow: str = Field(description="its name")
     inputs: Json = None
-    id: str | None = Field(None, description="of your own; else one is made")
+    id: str | None = Field(default=None, description="of your own; else one is made")
     queue: str | None = None
     priority: int = 0
-    delay: float | str | None = Field(None, description='seconds, or such as "5m"')
+    delay: float | str | None = Field(default=None, description='seconds, or such as "5m"')
     attributes: dict[str, Json] | None = None
-    on_conflict: Literal["return", "fail", "replace"] = Field("return", description="what happens if the id or key was used before")
+    on_conflict: Literal["return", "fail", "replace"] = Field(default="return", description="what happens if the id or key was used before")
 
 
 def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Response:

@@ -15,7 +15,7 @@ from rhythm.app import Rhythm
 from rhythm.app.part import user
 from rhythm.http.problems import Refused
 from rhythm.record import Record
-from rhythm.rights import PERMISSIONS, permissions
+from rhythm.rights import PERMISSIONS
 from rhythm.store.access import Actor
 
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
@@ -38,10 +38,10 @@ class Asker(Record):
 
 
 class Guard:
-    """Lets requests in. `open`: without a token, as the user of this process."""
+    """Lets requests in. Without `tokens` also those that have none, as the user of this process."""
 
-    def __init__(self, app: Rhythm, open: bool) -> None:
-        self.app, self.open = app, open
+    def __init__(self, app: Rhythm, tokens: bool) -> None:
+        self.app, self.tokens = app, tokens
         self.user = user()
 
     async def admit(self, scope: Scope) -> Asker | None:
@@ -51,7 +51,7 @@ class Guard:
         headers = Headers(scope=scope)
         _refuse_other_sites(scope["method"], headers)
         given = headers.get("authorization")
-        if given is None and self.open:
+        if given is None and not self.tokens:
             _refuse_other_names(headers)
             return Asker(self.app, Actor(self.user, source=_address(scope)), frozenset(PERMISSIONS))
         return await self._by_token(_secret(given), _address(scope))
@@ -60,8 +60,7 @@ class Guard:
         token = await run_in_threadpool(self.app.authenticate, secret)
         if token is None:
             raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
-        actor = Actor(token.name, token.business_roles, token.id, address)
-        return Asker(self.app, actor, frozenset(permissions(token.roles)), secret)
+        return Asker(self.app, token.actor(address), frozenset(token.permissions), secret)
 
     async def still(self, asker: Asker) -> bool:
         """Whether a token that was good when it was shown still is, for those who stay for long."""

@@ -53,7 +53,9 @@ class Counts:
         self._server = server
         self._requests, self._took = Counter(REQUESTS), Histogram(DURATION)
         asked = Asked(self._queues, time.monotonic)
-        self._own = Metrics({"rhythm_queue_depth": lambda: depth(asked.read()), "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read())})
+        self._own = Metrics(
+            {"rhythm_queue_depth": lambda: depth(asked.read()), "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read())}
+        )
 
     def request(self, method: str, route: str, status: int, took_s: float) -> None:
         self._requests.add(method, route, str(status))
@@ -106,4 +108,3 @@ def problems_of(app: Rhythm) -> list[str]:
         elif not health.healthy:
             found.append(f"worker {worker.name}: a loop of it is late or fails")
     return found
-

@@ -23,12 +23,15 @@ class PauseQueue(Body):
     reason: str = ""
 
 
+PAUSE = PauseQueue()  # without a body
+
+
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What is in the queues: all that have work, are paused, or are served by a worker."""
     return answer(by_name(ask.app.queues(), lambda queue: queue.name, limit, cursor))
 
 
-def pause(ask: Ask, name: Name, body: PauseQueue = PauseQueue()) -> Response:  # noqa: B008  # a value: nobody changes it
+def pause(ask: Ask, name: Name, body: PauseQueue = PAUSE) -> Response:
     """Nothing more of this queue begins: no task, and no workflow. What has begun goes on."""
     return answer({"name": name, "changed": ask.app.pause_queue(name, body.reason, ask.actor)})
 

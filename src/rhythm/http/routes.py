@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rhythm.http import acting, events, executions, health, queues, streaming, workflows
+from rhythm.http import acting, audit, events, executions, health, queues, streaming, workflows
 from rhythm.http.bodies import JSON_KINDS
 from rhythm.http.schemas import Model, object_of
 from rhythm.record import Record
@@ -64,5 +64,6 @@ ROUTES = (
     Route("GET", f"{V1}/queues", queues.find, READ, {200: queues.Queues}, (422,)),
     Route("POST", f"{V1}/queues/{{name:path}}/pause", queues.pause, "queue:write", {200: queues.QueueChanged}, ACT),
     Route("POST", f"{V1}/queues/{{name:path}}/resume", queues.resume, "queue:write", {200: queues.QueueChanged}, (404, 422)),
+    Route("GET", f"{V1}/audit", audit.find, "audit:read", {200: audit.Audit}, (422,)),
     Route("GET", f"{V1}/workers", queues.workers, READ, {200: queues.Workers}, (422,)),
 )  # fmt: skip

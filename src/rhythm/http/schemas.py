@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping
 from functools import cache
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -46,7 +46,9 @@ def form_of(record: type[Record], name: str = "", leave_out: tuple[str, ...] = (
 @cache
 def page_of(item: Model) -> Model:
     items: Any = (list[item], ...)  # type: ignore[valid-type]  # a model that is made here
-    return create_model(f"{item.__name__}Page", __doc__="Some of them; `cursor` asks for those after them.", items=items, cursor=(str | None, ...))
+    return create_model(
+        f"{item.__name__}Page", __doc__="Some of them; `cursor` asks for those after them.", items=items, cursor=(str | None, ...)
+    )
 
 
 def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields: Any) -> Model:
@@ -58,7 +60,7 @@ def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields
 def _form(hint: Any) -> Any:
     """A type in which every record is replaced by its form."""
     if isinstance(hint, type) and issubclass(hint, Record):
-        return form_of(hint)
+        return form_of(cast(Any, hint))
     origin, args = get_origin(hint), get_args(hint)
     if origin in (typing.Union, UnionType):
         return typing.Union[tuple(_form(one) for one in args)]  # noqa: UP007  # made at run time
@@ -67,4 +69,3 @@ def _form(hint: Any) -> Any:
     if origin in (list, Mapping, dict):
         return list[_form(args[0])] if origin is list else dict[str, Any]  # type: ignore[misc]
     return hint
-

@@ -35,11 +35,11 @@ _TLS = (b"strict-transport-security", b"max-age=31536000")
 
 
 class Server:
-    """`app` over HTTP. Without `open` every request needs a token; with it only those that change who they are."""
+    """`app` over HTTP. With `tokens=False` whoever reaches it may do everything, as the user of this process."""
 
-    def __init__(self, app: Rhythm, *, open: bool = False) -> None:
+    def __init__(self, app: Rhythm, *, tokens: bool = True) -> None:
         self.app = app
-        self.guard, self.watcher, self.counts = Guard(app, open), Watcher(app), Counts(self)
+        self.guard, self.watcher, self.counts = Guard(app, tokens), Watcher(app), Counts(self)
         self._probe = Probe(app.store.schema_version)
         self._alone = Router(lifespan=self.lifespan)
 

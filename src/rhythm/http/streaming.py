@@ -30,7 +30,9 @@ async def stream(request: Request, id: str, last_event_id: Annotated[str, Header
     asker: Asker = request.scope["rhythm.asker"]
     watcher: Watcher = request.scope["rhythm.server"].watcher
     if watcher.streams >= MOST:
-        raise Refused(429, "too_many_streams", f"this server has {MOST:,} streams already: close one, or ask another", {"Retry-After": "10"})
+        raise Refused(
+            429, "too_many_streams", f"this server has {MOST:,} streams already: close one, or ask another", {"Retry-After": "10"}
+        )
     now = await run_in_threadpool(asker.app.get, id)
     if now.ended and last_event_id and last_event_id == (await run_in_threadpool(asker.app.store.stamps, [id])).get(id):
         return Response(status_code=204)

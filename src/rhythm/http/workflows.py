@@ -24,7 +24,11 @@ Detail = object_of("WorkflowDetail", "A workflow in its current version, with it
 Drawn = object_of(
     "WorkflowGraph",
     "What a workflow does, step by step: as nodes and edges, as an outline, and as a Mermaid flow chart.",
-    **{"name": str, "nodes": list[dict[str, Any]], "edges": list[dict[str, Any]], "text": str, "mermaid": str},
+    name=str,
+    nodes=list[dict[str, Any]],
+    edges=list[dict[str, Any]],
+    text=str,
+    mermaid=str,
 )
 
 
