@@ -109,7 +109,7 @@ def test_who_acts_is_the_owner_of_the_token_whatever_the_body_says(app: Rhythm, 
     answer = admin.post("/api/v1/queues/mail/pause", json={"reason": "x", "by": "Eve"})
     assert answer.status_code == 422
     admin.post("/api/v1/queues/mail/pause")
-    (row,) = [row for row in app.audit(action="queue.pause")]
+    (row,) = app.audit(action="queue.pause").items
     assert (row.actor, row.source) == ("Root", "127.0.0.1")
     assert row.token is not None
 
