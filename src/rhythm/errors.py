@@ -17,6 +17,9 @@
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
+    ├── UnknownApproval    a caller: there is no approval with this id
+    ├── Denied             someone who wants to decide and may not: `code` says why
+    ├── Undecidable        someone who wants to decide what is decided, has changed, or was cancelled: `code` says which
     ├── ResultTimeout      a caller who waits for a result: it did not come in time (a `TimeoutError`)
     ├── NotInitialised     a developer: `rhythm.init(…)` comes first
     ├── InvalidSetting     an operator: a setting that does not exist, or a value it cannot have
@@ -134,6 +137,28 @@ class NotRetryable(RhythmError):
     """The execution has not ended without a result, was retried already, or would only fail again. The message says what to do."""
 
     code = "not_retryable"
+
+
+class UnknownApproval(RhythmError):
+    """There is no approval with this id."""
+
+    code = "unknown_approval"
+
+
+class Denied(RhythmError):
+    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked` or `self_approval`."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Undecidable(RhythmError):
+    """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`, `approval_cancelled` or `no_escalation`."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class ResultTimeout(RhythmError, TimeoutError):

@@ -40,6 +40,10 @@ class Settings(Record):
     missing_task_grace_s: float
     retention_s: float | None
     resume_worker_interval_s: float
+    resume_timeout_s: float
+    resume_auto_escalate: bool
+    auto_resume_after_approval: bool
+    approval_notify: str
     sources: Mapping[str, str] = {}
 
     def having(self, given: Mapping[str, Any]) -> Settings:
@@ -74,6 +78,10 @@ class Given(TypedDict, total=False):
     missing_task_grace: float | str | None
     retention: float | str | None
     resume_worker_interval: float | str | None
+    resume_timeout: float | str | None
+    resume_auto_escalate: bool | None
+    auto_resume_after_approval: bool | None
+    approval_notify: str | None
 
 
 def load_settings(given: Mapping[str, Any], environment: Mapping[str, str], folder: str = ".") -> Settings:
@@ -268,6 +276,10 @@ def _show_listen_url(url: str) -> str:
     return show_url(url) or "as database_url"
 
 
+def _show_notify(task: str) -> str:
+    return task or "none"
+
+
 class Setting(Record):
     """How a setting is read and shown, and what it is for."""
 
@@ -299,5 +311,12 @@ SETTINGS: dict[str, Setting] = {
     "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
     "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),
     "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s, "how often those who sleep are checked", _show_length),
+    "resume_timeout": Setting("resume_timeout_s", 86_400.0, _length_s, "how long people have to decide by default", _show_length),
+    "resume_auto_escalate": Setting("resume_auto_escalate", False, _flag, "an approval whose time is over goes to the next who may decide"),
+    "auto_resume_after_approval": Setting("auto_resume_after_approval", True, _flag, "what was decided goes on without a resume"),
+    "approval_notify": Setting("approval_notify", "", _text, "the task that tells people what they are asked to decide", _show_notify),
 }  # fmt: skip
-ALSO_AS = {"WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval"}  # variables of other names
+ALSO_AS = {
+    "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval", "WORKFLOW_RESUME_TIMEOUT": "resume_timeout",
+    "WORKFLOW_RESUME_AUTO_ESCALATE": "resume_auto_escalate", "WORKFLOW_AUTO_RESUME_AFTER_APPROVAL": "auto_resume_after_approval",
+}  # fmt: skip  # variables of other names

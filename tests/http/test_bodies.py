@@ -50,7 +50,8 @@ def test_a_body_that_does_not_come_is_not_waited_for(base: str, admin: Client, m
 WRONG = {
     b"": "invalid_request", b"{": "invalid_payload", b"[]": "invalid_request", b"null": "invalid_request", b"\xff": "invalid_payload",
     b'{"workflow": "wait", "inputs": NaN}': "invalid_payload", b'{"workflow": "wait", "workflow": "add"}': "invalid_payload",
-    b'{"workflow": "wait", "inputs": 99999999999999999999999}': "invalid_payload", b'{"workflow": "wait", "inputs": "\\u0000"}': "invalid_payload",
+    b'{"workflow": "wait", "inputs": 99999999999999999999999}': "invalid_payload",
+    b'{"workflow": "wait", "inputs": "\\u0000"}': "invalid_payload",
     b'{"workflow": "wait", "inputs": ' + b"[" * 5000 + b"]" * 5000 + b"}": "invalid_payload",
     b'{"workflow": 7}': "invalid_request", b'{"workflow": "wait", "priority": "1"}': "invalid_request",
     b'{"workflow": "wait", "unknown": 1}': "invalid_request", b'{"workflow": "wait", "id": "a/b"}': "invalid_id",

@@ -98,7 +98,8 @@ INSTRUCTIONS: list[ir.Instruction] = [
     ir.Emit("log", (_X,), 11),
     ir.Return(_X, 12),
     ir.Throw(_X, 13),
-    ir.Pend("$finally1", 14, 15, 14),
-    ir.EndFinally("$finally1", 15),
+    ir.Block(_X, _ONE, 14),
+    ir.Pend("$finally1", 14, 15, 15),
+    ir.EndFinally("$finally1", 16),
 ]
 HANDLERS = (ir.Handler(0, 1, 2, "e", "catch"), ir.Handler(0, 1, 2, "$finally1", "finally"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rhythm.store.base import (
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     FAILED,
@@ -504,6 +505,27 @@ def test_children_go_on_when_their_parent_has_completed_and_their_ends_change_no
     assert (store.get(["w"])["w"], store.history("w")) == (before, told)
     store.drop({"w": claims(store)["w"].fence})
     assert ready_rows(store) == []
+
+
+def test_a_blocked_workflow_keeps_its_reason_and_its_children_go_on(store: Store) -> None:
+    parent, reason = begun(store), '{"code": "Blocked"}'
+    children = (workflow("w.1", parent_id="w", child_no=1, root_id="w"), task("w.2"))
+    assert outcome(store, turn(parent, end="own", starts=children, timers=(NewTimer(3, 1.0),))) == "own"
+    assert outcome(store, turn(parent, 1, "finish", status=BLOCKED, value=reason, cause="blocked")) == "finished"
+    ended, told = store.get(["w"])["w"], store.history("w")[-1]
+    assert (ended.status, ended.result, ended.error) == ("blocked", None, reason)
+    assert (told.cause, told.error) == ("blocked", reason)
+    assert [child.cancel_requested_at for child in store.children("w")] == [None, None]
+    assert rows(store, "SELECT n FROM timer_tasks") == []
+
+
+def test_a_blocked_child_decides_all_of_many(store: Store) -> None:
+    claim, needed = begun(store), Needed("w", (1, 2), whole=True, fails=True)
+    children = [workflow(f"w.{n}", parent_id="w", child_no=n, root_id="w") for n in (1, 2)]
+    assert outcome(store, turn(claim, starts=tuple(children))) == "parked"
+    assert store.outcomes([needed]) == {"w": []}
+    assert outcome(store, turn(claims(store)["w.2"], end="finish", status=BLOCKED, value='{"code": "Blocked"}')) == "finished"
+    assert [(o.n, o.status, o.value) for o in store.outcomes([needed])["w"]] == [(2, BLOCKED, '{"code": "Blocked"}')]
 
 
 def test_a_wake_that_came_too_late_dies_with_its_holder(store: Store, clock: Clock) -> None:

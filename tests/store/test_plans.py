@@ -105,7 +105,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delay_tasks", dict(id=IDS, fence=ONES, delay_us=ONES, attempt=ONES, now=1), "ready_pkey"),
     ("note_attempts", dict(id=IDS, attempt=ONES, worker=TEXTS, took_us=ONES, now=1), "executions_pkey"),
     ("cancel_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
-    ("delete_waits", dict(ids=IDS, completed=IDS), "event_waits_pkey timer_tasks_pkey"),
+    ("delete_waits", dict(ids=IDS, orderly=IDS), "event_waits_pkey timer_tasks_pkey"),
     ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
     ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
     ("release_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),

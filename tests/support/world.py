@@ -17,7 +17,7 @@ from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time
-from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, advance
+from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, advance
 from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
@@ -127,6 +127,9 @@ class World:
                 self.at(self.clock, lambda: self.turn(e))
         elif isinstance(turn, Completed):
             self.finish(e, "completed", self.json(turn.result))
+        elif isinstance(turn, Blocked):
+            e.at = turn.at
+            self.finish(e, "blocked", self.json(turn.error))
         elif isinstance(turn, Failed):
             e.at = turn.at
             self.cancel_children(e, 1, 10**9)
@@ -136,10 +139,10 @@ class World:
         e.status, e.value = status, value
         if e.parent is None:
             return
-        if status == "failed":
+        if status in ("failed", "blocked"):
             child = f"a branch of `{e.program.name}`" if e.program is e.parent.program else f"`{e.program.name}`"
-            message = f"{child} failed: {value['message']}"
-            value = {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
+            message = f"{child} {'failed' if status == 'failed' else 'was blocked'}: {value['message']}"
+            status, value = "failed", {"code": "ChildFailed", "message": message, "data": {"id": e.id, "error": value}}
         self.end(e.parent, e.n, Outcome(status, value, self.clock))
 
     def end(self, e: Execution, n: int, outcome: Outcome) -> None:

@@ -69,6 +69,7 @@ OTHERS: list[tuple[str, c.Command]] = [
         'await approval({ role: "boss", reason: "why", data: { n: 1 }, timeout: "1d", quorum: 2, four_eyes: false, escalate: "ceo" })',
         c.RequestApproval(1, "boss", "why", {"n": 1}, 86400.0, 2, False, "ceo"),
     ),
+    ('await approval({ role: "boss", notify: "tell" })', c.RequestApproval(1, "boss", "", None, None, 1, True, None, notify="tell")),
     ("let x = 5\nlet y = 6\nawait branch { return x }", c.StartBranch(1, 0, {"x": 5})),
     ('publish("paid", { id: 7 })', c.Publish("paid", {"id": 7})),
     ('send("o-7", "go", 1)', c.Send("o-7", "go", 1)),

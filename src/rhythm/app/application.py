@@ -16,7 +16,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from rhythm.app.approving import Approvals
-from rhythm.app.handle import Handle, id_of
+from rhythm.app.checks import at_least as _at_least
+from rhythm.app.checks import can_be as _can_be
+from rhythm.app.checks import name as _name
+from rhythm.app.checks import number as _number
+from rhythm.app.checks import place as _place
+from rhythm.app.checks import possible as _possible
+from rhythm.app.checks import text as _text
+from rhythm.app.checks import unknown as _unknown
+from rhythm.app.checks import valid_id as _valid_id
+from rhythm.app.handle import Handle
 from rhythm.app.part import By, acting
 from rhythm.app.rights import Access
 from rhythm.app.scheduling import Schedules
@@ -40,8 +49,8 @@ from rhythm.app.views import (
 from rhythm.app.waiting import Changes, Patience, look
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.errors import InvalidId, NotDelivered, NotRetryable, StoreError, UnknownExecution, UnknownWorkflow
-from rhythm.ids import encode_id, problem_with_id
+from rhythm.errors import NotDelivered, NotRetryable, StoreError, UnknownWorkflow
+from rhythm.ids import encode_id
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
@@ -61,10 +70,8 @@ if TYPE_CHECKING:
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
-STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled")
-LONGEST_KEY = 200
+STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked")
 LARGEST_PAGE = 1000
-LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 TRACED = 10_000  # executions in one trace
 Handles = list[Handle]
 Steps = list[TraceStep]
@@ -386,14 +393,6 @@ class Rhythm(Approvals, Access, Schedules):
         id = _possible(id)
         return self._told(id, self.store.cancel([id], acting(by)).get(id))
 
-    def pause(self, id: Id, reason: str = "", by: str = "") -> bool:
-        """Holds a workflow where it is; tasks that are running end. False: it has ended already."""
-        return self._told(id, self.store.pause(self._workflow(id), True, _text(reason, "reason"), _text(by, "by")))
-
-    def resume(self, id: Id) -> bool:
-        """Lets a paused workflow go on. False: it has ended already."""
-        return self._told(id, self.store.pause(self._workflow(id), False))
-
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
 
@@ -478,66 +477,8 @@ def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None
     return tasks
 
 
-def _unknown(id: Any) -> NoReturn:
-    raise UnknownExecution(f"there is no execution {id!r:.200}")
-
-
-def _can_be(name: Any) -> bool:
-    """Whether something can have this id or name at all: the databases differ in how they take texts that they cannot hold."""
-    return isinstance(name, str) and name.isprintable()
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} is a text, not {value!r:.80}")
-    dump(value, what)
-    return value
-
-
-def _possible(given: Id) -> str:
-    """The id of an execution that there may be: what no database could hold is asked of none."""
-    id = id_of(given)
-    return id if id.isprintable() else _unknown(id)
-
-
-def _valid_id(id: Any) -> str:
-    if problem := problem_with_id(id) if isinstance(id, str) else "an id is a text":
-        raise InvalidId(f"{id!r} cannot be an id: {problem}")
-    assert isinstance(id, str)
-    return id
-
-
-def _name(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or not value.isprintable():
-        raise ValueError(f"{what} is a text of 1 to {LONGEST_KEY} printable characters, not {value!r:.80}")
-    return value
-
-
-def _at_least(value: Any, least: int, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
-        raise ValueError(f"{what} is a whole number from {least:,} on, not {value!r:.80}")
-    return value
-
-
 def _attributes(given: Mapping[str, Any] | None) -> str:
     return dump(dict(given or {}), "attributes")
-
-
-def _place(cursor: str | None) -> tuple[int, str] | None:
-    """Where a page begins, as the cursor says it."""
-    if cursor is None:
-        return None
-    at, _, id = cursor.partition("-") if _can_be(cursor) else ("", "", "")
-    if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
-    return int(at), id
-
-
-def _number(cursor: str | None) -> int:
-    """The number of the child after which a page begins."""
-    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
-    return int(cursor or 0)
 
 
 def _ends(row: Execution, at: int) -> bool:

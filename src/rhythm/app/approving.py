@@ -1,8 +1,337 @@
-"""Approvals of an application."""
+"""Approvals, pauses and resumes of an application: what people decide, and what operators hold and let go on."""
 
 from __future__ import annotations
 
-from rhythm.app.part import Part
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+
+from rhythm.app.checks import at_least, name, place, possible, text, unknown
+from rhythm.app.part import By, Part, acting
+from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
+from rhythm.durations import duration_s
+from rhythm.engine.payload import dump, load
+from rhythm.errors import Denied, Undecidable, UnknownApproval
+from rhythm.ir.program import position_of
+from rhythm.record import Record
+from rhythm.store.approvals import APPROVE, CANCEL, ESCALATE, REJECT, RESUME, Decision, ResumeRequest, StoredApproval, StoredDecision
+from rhythm.store.base import WORKFLOW, Execution
+
+if TYPE_CHECKING:
+    from rhythm.app.handle import Id
+    from rhythm.ir.program import Program
+
+Then = Literal["resume", "cancel"]
+LARGEST_PAGE = 1000
+LONGEST_COMMENT = 4000
+STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
+REFUSALS: dict[str, str] = {
+    "wrong_role": "{actor} has not the role `{role}`, which it takes to decide {id}",
+    "role_revoked": "{actor} has the role `{role}` no longer, which it takes to decide {id}",
+    "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: it takes four eyes; somebody else with the "
+    "role `{role}` must",
+    "already_decided": "{id} is {status} already, by {by}: nothing was changed",
+    "decision_repeated": "{actor} has decided about {id} already: nothing was changed",
+    "approval_changed": "{id} is not what was shown: look at it again, and decide with its new hash",
+    "approval_cancelled": "{id} was cancelled: its execution waits for it no longer",
+    "no_escalation": "{id} cannot be escalated{to}: its workflow names {stages}",
+}
+DENIALS = ("wrong_role", "role_revoked", "self_approval")
 
 
-class Approvals(Part): ...
+class DecisionView(Record):
+    """What somebody has decided: approve, reject or escalate."""
+
+    actor: str
+    role: str
+    decision: str
+    comment: str
+    at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        return as_json(self)
+
+
+class ApprovalView(Record):
+    """An approval: what is asked of whom, until when, and what came of it."""
+
+    id: str
+    execution_id: str
+    workflow: str
+    role: str
+    reason: str
+    data: Any
+    quorum: int
+    four_eyes: bool
+    requested_by: str | None
+    created_at: datetime
+    deadline_at: datetime | None
+    status: str  # open, approved, rejected, expired, cancelled
+    decisions: tuple[DecisionView, ...]
+    shown: str  # the hash of what is to be decided: a decision that names it is refused when that has changed
+    escalations: tuple[str, ...]  # roles to which it can still go
+    comment: str
+    ended_at: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return as_json(self)
+
+
+class ApprovalPage(Record):
+    """Some approvals, newest first; `cursor` asks for those after them, None: there are no more."""
+
+    items: tuple[ApprovalView, ...]
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[ApprovalView]:
+        return iter(self.items)
+
+
+class ResumeRequestView(Record):
+    """What let a paused execution go on: an approval, an event, somebody (`manual`), or the end of its pause (`timeout`)."""
+
+    id: int
+    execution_id: str
+    triggered_by: str
+    triggered_by_id: str
+    trigger_data: Any
+    reason: str
+    requested_at: datetime
+    executed_at: datetime | None  # when its next turn was committed
+    error_message: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return as_json(self)
+
+
+class StatusView(Record):
+    """Where an execution is; of a paused one, why and what comes next."""
+
+    id: str
+    workflow: str
+    status: str
+    paused_at: datetime | None
+    paused_reason: str
+    paused_by: str
+    paused_until: datetime | None
+    paused_step_id: str | None  # of a workflow in JSON steps
+    next_step_id: str | None
+    resume_data: Any
+    resume_attempted_at: datetime | None
+    resume_error_message: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return as_json(self)
+
+
+ResumeRequests = list[ResumeRequestView]
+
+
+class Approvals(Part):
+    """What people do to executions that wait for them."""
+
+    def _execution(self, id: Id) -> Execution:
+        raise NotImplementedError
+
+    def program(self, name: str, version: str | None = None) -> Program | None:
+        raise NotImplementedError
+
+    def approvals(
+        self,
+        *,
+        role: str | None = None,
+        status: str | None = "open",
+        execution: Id | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> ApprovalPage:
+        """What people are asked to decide, newest first; with another `status` what they were, with None all of it."""
+        if status is not None and status not in STATUSES:
+            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
+        limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
+        asked = None if role is None else name(role, "a role")
+        of = None if execution is None else possible(execution)
+        found = self.store.approvals(asked, status, of, place(cursor), limit + 1)
+        more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
+        return ApprovalPage(tuple(self._views(found[:limit])), more)
+
+    def approval(self, id: str) -> ApprovalView:
+        """One approval; `UnknownApproval` if there is none of this id."""
+        return self._views([self._approval(id)])[0]
+
+    def _approval(self, id: str) -> StoredApproval:
+        found = self.store.approval(id) if isinstance(id, str) and id.isprintable() else None
+        return found if found is not None else _no_approval(id)
+
+    def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
+        made: dict[str, list[StoredDecision]] = {}
+        for each in self.store.decisions([row.id for row in rows]) if rows else ():
+            made.setdefault(each.approval_id, []).append(each)
+        return [_view(row, made.get(row.id, [])) for row in rows]
+
+    def approve(self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
+        """Approves; with the last approval of its quorum the execution goes on.
+
+        `shown` is the hash of what was seen: `Undecidable` if it has changed since. The same `key` again changes nothing.
+        `Denied` if whoever decides has not the role, or started the execution.
+        """
+        return self._decide(id, APPROVE, by, comment, shown, key)
+
+    def reject(self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
+        """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
+        return self._decide(id, REJECT, by, comment, shown, key)
+
+    def escalate(self, id: str, *, to: str | None = None, by: By = None, comment: str = "", key: str | None = None) -> ApprovalView:
+        """Hands an approval to the next of the roles that its workflow names, or to that one of them; its time begins anew."""
+        return self._decide(id, ESCALATE, by, comment, None, key, None if to is None else name(to, "a role"))
+
+    def _decide(self, id: str, what: str, by: By, comment: str, shown: str | None, key: str | None, to: str | None = None) -> ApprovalView:
+        before = self._approval(id)
+        if len(text(comment, "a comment")) > LONGEST_COMMENT:
+            raise ValueError(f"a comment has at most {LONGEST_COMMENT:,} characters, not {len(comment):,}")
+        known = None if key is None else name(key, "a key")
+        actor, hold = acting(by), not self.settings.auto_resume_after_approval
+        verdict = self.store.decide(before.id, Decision(actor, what, comment, shown, known, to, hold))
+        if verdict is None:
+            _no_approval(id)
+        after = self._approval(id)
+        if verdict.refusal:
+            _refuse(verdict.refusal, after, actor.name, to)
+        self._wake()
+        return self._views([after])[0]
+
+    # pauses
+
+    def pause(
+        self, id: Id, reason: str = "", by: By = None, *, timeout: float | str | None = None, then: Then = "resume"
+    ) -> bool:  # fmt: skip
+        """Holds a workflow where it is: tasks that are running end, signals and results are kept, timers go on, and no turn is taken.
+
+        With a `timeout` it goes on by itself after that time, or (`then="cancel"`) is cancelled. False: it has ended already.
+        """
+        if then not in (RESUME, CANCEL):
+            raise ValueError(f"then is resume or cancel, not {then!r:.80}")
+        row = self._workflow_row_of(id, "paused")
+        timeout_s = None if timeout is None else duration_s(timeout)
+        done = self.store.pause([row.id], reason=text(reason, "reason"), actor=acting(by), timeout_s=timeout_s, then=then)
+        return self._done(id, done)
+
+    def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
+        """Lets a workflow go on that somebody paused. It sees `data`, an object, as `ctx.resume_data`; JSON steps merge it into their
+        context. False: it is not paused, or waits for a decision or an event (see `resume_options`)."""
+        if data is not None and not isinstance(data, dict):
+            raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
+        row = self._workflow_row_of(id, "resumed")
+        return self._done(id, self.store.resume([row.id], reason=text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
+
+    def _done(self, id: Id, done: Any) -> bool:
+        if str(id) not in done:
+            unknown(id)
+        self._wake()
+        return bool(done[str(id)])
+
+    def _workflow_row_of(self, id: Id, what: str) -> Execution:
+        row = self._execution(id)
+        if row.type != WORKFLOW:
+            raise ValueError(f"{id} is a task: only workflows are {what}")
+        return row
+
+    def status(self, id: Id) -> StatusView:
+        """Where an execution is, and of a paused one why, where, and what comes next."""
+        row, requests = self._execution(id), self.store.resumes(str(id))
+        program = self.program(row.name, row.version) if row.type == WORKFLOW else None
+        step, after = position_of(program, row.statement) if program is not None and row.finished_at is None else (None, None)
+        data = [request.trigger_data for request in requests if request.triggered_by != "event" and request.trigger_data != "null"]
+        return StatusView(
+            row.id, row.name, row.status, paused_at(row), paused_reason(row), (row.paused_at and row.paused_by) or "",
+            moment_of(row.paused_until), step, after, load(data[-1]) if data else None,
+            moment(requests[-1].requested_at) if requests else None, requests[-1].error_message if requests else None,
+        )  # fmt: skip
+
+    def resume_options(self, id: Id) -> tuple[str, ...]:
+        """What would let an execution go on: `approve`, `reject`, `escalate`, `publish`, `resume`; nothing if it needs nobody."""
+        row = self._execution(id)
+        if row.finished_at is not None or row.status != "paused":
+            return ()
+        if row.paused_at is not None:
+            return ("resume",)
+        waits = operations(load(row.awaiting))
+        open_ = self.store.approvals(None, "open", row.id, None, LARGEST_PAGE) if "approval" in waits else []
+        escalates = any(json.loads(each.stages) for each in open_)
+        return (
+            *(("approve", "reject") if open_ else ()), *(("escalate",) if escalates else ()), *(("publish",) if "event" in waits else ()),
+        )  # fmt: skip
+
+    def resume_requests(self, id: Id) -> ResumeRequests:
+        """Whatever let an execution go on, oldest first."""
+        self._execution(id)
+        return [_request(row) for row in self.store.resumes(str(id))]
+
+
+def _no_approval(id: Any) -> NoReturn:
+    raise UnknownApproval(f"there is no approval {id!r:.200}")
+
+
+def _refuse(code: str, approval: StoredApproval, actor: str, to: str | None) -> NoReturn:
+    names = " and ".join(json.loads(approval.decided_by or "[]"))
+    stages = ", ".join(f"`{role}`" for role, *_ in json.loads(approval.stages)) or "no role after this one"
+    message = REFUSALS[code].format(
+        actor=actor, role=approval.role, id=approval.id, execution=approval.execution_id, status=_status(approval), by=names or "nobody",
+        to=f" to `{to}`" if to else "", stages=stages,
+    )  # fmt: skip
+    raise (Denied if code in DENIALS else Undecidable)(message, code)
+
+
+def _status(row: StoredApproval) -> str:
+    if row.ended_at is None:
+        return "open"
+    return row.decision or "cancelled"
+
+
+def _view(row: StoredApproval, made: list[StoredDecision]) -> ApprovalView:
+    return ApprovalView(
+        row.id, row.execution_id, row.workflow, row.role, row.reason, load(row.data), row.quorum, row.four_eyes, row.requested_by,
+        moment(row.created_at), moment_of(row.deadline_at) if row.ended_at is None else None, _status(row),
+        tuple(DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at)) for each in made), row.shown,
+        tuple(role for role, *_ in json.loads(row.stages)), row.comment or "", moment_of(row.ended_at),
+    )  # fmt: skip
+
+
+def _request(row: ResumeRequest) -> ResumeRequestView:
+    return ResumeRequestView(
+        row.id, row.execution_id, row.triggered_by, row.triggered_by_id, load(row.trigger_data), row.reason, moment(row.requested_at),
+        moment_of(row.executed_at), row.error_message,
+    )  # fmt: skip
+
+
+class AsyncApprovals(Protocol):
+    """`Approvals`, with coroutines."""
+
+    async def approvals(
+        self,
+        *,
+        role: str | None = None,
+        status: str | None = "open",
+        execution: Id | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> ApprovalPage: ...
+    async def approval(self, id: str) -> ApprovalView: ...
+    async def approve(
+        self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None
+    ) -> ApprovalView: ...
+    async def reject(
+        self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None
+    ) -> ApprovalView: ...
+    async def escalate(
+        self, id: str, *, to: str | None = None, by: By = None, comment: str = "", key: str | None = None
+    ) -> ApprovalView: ...
+    async def pause(
+        self, id: Id, reason: str = "", by: By = None, *, timeout: float | str | None = None, then: Then = "resume"
+    ) -> bool: ...
+    async def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool: ...
+    async def status(self, id: Id) -> StatusView: ...
+    async def resume_options(self, id: Id) -> tuple[str, ...]: ...
+    async def resume_requests(self, id: Id) -> ResumeRequests: ...

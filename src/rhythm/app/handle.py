@@ -39,7 +39,7 @@ class Handle:
         return self._app.get(self.id)
 
     def status(self) -> str:
-        """pending, running, suspended, paused, completed, failed or cancelled."""
+        """pending, running, suspended, paused, completed, failed, cancelled or blocked."""
         return self._app.get(self.id).status
 
     def cancel(self) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 from rhythm import __version__
 from rhythm.durations import duration_s, show_duration
+from rhythm.engine.turns import Asking
 from rhythm.errors import StoreError
 from rhythm.record import Record
 from rhythm.store.base import SYSTEM_QUEUE
@@ -311,7 +312,7 @@ def worker_settings(s: Settings) -> WorkerSettings:
     return WorkerSettings(
         queues=s.queues, concurrency=s.concurrency, batch=s.batch_size, claim_ttl_s=s.claim_ttl_s, beat_s=s.heartbeat_interval_s,
         dead_after_s=s.dead_after_s, margin_s=margin_s, owner_run=s.owner_run, crash_limit=s.crash_limit,
-        missing_task_grace_s=s.missing_task_grace_s,
+        missing_task_grace_s=s.missing_task_grace_s, asking=Asking(s.resume_timeout_s, s.resume_auto_escalate, s.approval_notify),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import TASK, Definition, Execution, Queue, SeenWorker, Transition
 
-ENDS = ("completed", "failed", "cancelled")
+ENDS = ("completed", "failed", "cancelled", "blocked")
 TYPES = ("workflow", "task")
 
 
@@ -34,7 +34,7 @@ class ExecutionView(Record):
     id: str
     type: str  # workflow or task
     name: str
-    status: str  # pending, running, suspended, paused, completed, failed, cancelled
+    status: str  # pending, running, suspended, paused, completed, failed, cancelled, blocked
     inputs: Any
     result: Any
     error: dict[str, Any] | None  # code, message, data
@@ -52,8 +52,11 @@ class ExecutionView(Record):
     paused_at: datetime | None
     awaiting: Any  # what it waits for, as its snapshot says it
     attributes: dict[str, Any]
-    paused_reason: str = ""
+    paused_reason: str = ""  # approval_required, event, or what was said when somebody paused it
     paused_by: str = ""
+    paused_until: datetime | None = None
+    paused_manually: bool = False  # it takes no turn until it is resumed
+    started_by: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -67,7 +70,7 @@ class ExecutionView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 class Page(Record):
@@ -98,7 +101,7 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    what: str  # started, attempt failed, completed, failed, cancelled, or why a turn was taken
+    what: str  # started, attempt failed, completed, failed, cancelled, blocked, or why a turn was taken
     name: str  # of the workflow or task
     line: int | None = None  # of the workflow's source, for its turns
     detail: Any = None  # inputs, result or error
@@ -123,7 +126,7 @@ class WorkerView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 class QueueView(Record):
@@ -147,7 +150,7 @@ class QueueView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 def worker_view(seen: SeenWorker) -> WorkerView:
@@ -163,7 +166,7 @@ def queue_view(queue: Queue) -> QueueView:
     oldest_s = None if queue.oldest_at is None else max(0.0, (queue.now - queue.oldest_at) / 1e6)
     return QueueView(
         queue.name, queue.ready, oldest_s, queue.delayed, queue.claimed - queue.expired, queue.expired, queue.workers,
-        _moment(queue.paused_at), queue.paused_by, queue.paused_reason,
+        moment_of(queue.paused_at), queue.paused_by, queue.paused_reason,
     )  # fmt: skip
 
 
@@ -172,11 +175,36 @@ def view(row: Execution) -> ExecutionView:
         id=row.id, type=TYPES[row.type], name=row.name, status=row.status, inputs=load(row.inputs),
         result=load(row.result) if row.result else None, error=load(row.error) if row.error else None, version=row.version,
         queue=row.queue, parent_id=row.parent_id, root_id=row.root_id, retry_of=row.retry_of, attempt=row.attempt,
-        max_attempts=row.max_attempts, created_at=moment(row.created_at), started_at=_moment(row.started_at),
-        finished_at=_moment(row.finished_at), cancel_requested_at=_moment(row.cancel_requested_at), paused_at=_moment(row.paused_at),
-        awaiting=load(row.awaiting), attributes=load(row.attributes),
-        paused_reason=(row.paused_at and row.paused_reason) or "", paused_by=(row.paused_at and row.paused_by) or "",
+        max_attempts=row.max_attempts, created_at=moment(row.created_at), started_at=moment_of(row.started_at),
+        finished_at=moment_of(row.finished_at), cancel_requested_at=moment_of(row.cancel_requested_at), paused_at=paused_at(row),
+        awaiting=load(row.awaiting), attributes=load(row.attributes), paused_reason=paused_reason(row),
+        paused_by=(row.paused_at and row.paused_by) or "", paused_until=moment_of(row.paused_until),
+        paused_manually=row.paused_at is not None, started_by=row.started_by,
     )  # fmt: skip
+
+
+def paused_at(row: Execution) -> datetime | None:
+    """Since when it is paused: by somebody, or by its last turn, which asked for a decision or an event."""
+    if row.status != "paused":
+        return None
+    return moment_of(row.paused_at if row.paused_at is not None else row.turned_at)
+
+
+def paused_reason(row: Execution) -> str:
+    if row.status != "paused":
+        return ""
+    if row.paused_at is not None:
+        return row.paused_reason or "manual"
+    return "approval_required" if "approval" in operations(load(row.awaiting)) else "event"
+
+
+def operations(plan: Any) -> set[str]:
+    """The kinds of what an execution waits for."""
+    if plan is None:
+        return set()
+    if "items" in plan:
+        return set().union(*map(operations, plan["items"]))
+    return {str((plan["of"] if "first" in plan else plan)["op"])}
 
 
 def workflow_view(definition: Definition, registered_at: int) -> WorkflowView:
@@ -222,12 +250,17 @@ def moment(us: int) -> datetime:
     return datetime.fromtimestamp(us / 1e6, UTC)
 
 
-def _moment(us: int | None) -> datetime | None:
+def moment_of(us: int | None) -> datetime | None:
     return None if us is None else moment(us)
+
+
+def as_json(record: Record) -> dict[str, Any]:
+    """The fields of a view as JSON values; times as ISO 8601."""
+    return {name: plain(getattr(record, name)) for name in record._fields}
 
 
 def plain(value: Any) -> Any:
     """A field of a view as a JSON value."""
     if isinstance(value, tuple):
-        return list(value)
+        return [as_json(item) if isinstance(item, Record) else item for item in value]
     return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 AS = Option("--as", "who acts, for the record; else the user of this machine", value="NAME")
 
 
-def actor(args: Arguments, roles: tuple[str, ...] = ()) -> Actor:
+def actor(args: Arguments, roles: tuple[str, ...] | None = None) -> Actor:
     from rhythm.app.part import user
     from rhythm.store.access import Actor
 

@@ -72,7 +72,7 @@ def _told(app: Rhythm, step: TraceStep, row: Execution | None) -> tuple[str, str
             return ("task" if task else "start"), f"{'' if task or not row.parent_id else 'workflow '}{call(step.name, step.detail)}"
         case "completed":
             return ("done", f"{name} = {brief(step.detail)} in {took}") if task else ("completed", f"completed {name} in {took}")
-        case "failed" | "cancelled":
+        case "failed" | "cancelled" | "blocked":
             why = f": {printable(step.detail['code'])}: {printable(step.detail['message'])}"
             return ("failure" if task and step.what == "failed" else step.what), f"{step.what} {name} after {took}{why}"
         case "attempt failed":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     Option("--workflow", "only those of this workflow", value="NAME"),
-    Option("--status", "only those that are pending, running, suspended, paused, completed, failed or cancelled", value="STATUS"),
+    Option("--status", "only those that are pending, running, suspended, paused, completed, failed, cancelled or blocked", value="STATUS"),
     Option("--limit", "how many at most, up to 1000", value="N", default="20"),
     Option("--cursor", "go on where the page before has ended, which says how", value="CURSOR"),
     OUTPUT,

@@ -74,7 +74,7 @@ def _run_for_machines(args: Arguments) -> int:
     print(
         json.dumps(
             {
-                "status": "failed" if failed else "completed",
+                "status": ended.status,
                 "result": None if failed else ended.value,
                 "error": _error(ended) if failed else None,
             }

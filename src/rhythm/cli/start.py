@@ -2,7 +2,7 @@
 
 A FILE.flow is registered first, and the workflow named like the file is started, or else the first in it. Workers do the work;
 with --wait and --app this process does, too, and prints the result in place of the id.
-Exit code 0: started (or, with --wait, completed); 1: failed or cancelled, the id or key is taken
+Exit code 0: started (or, with --wait, completed); 1: failed, cancelled or blocked, the id or key is taken
 (--on-conflict fail), or the database cannot be used; 2: it cannot be started as it was asked to; 3: not ended after --timeout.
 
   id=$(rhythm start order.flow -i orderId=A17)

@@ -23,12 +23,13 @@ _LOOKS = {  # what happened: mark, colour, words before the detail
     "completed": ("■", "32;1", "completed "),
     "failed": ("■", "31;1", "failed "),
     "cancelled": ("■", "33", "cancelled "),
+    "blocked": ("■", "35", "blocked "),
     "stopped": ("■", "33", "cancelled "),
 }
 
 
 TASKS = ("task", "done", "retry", "failure", "stopped")  # what happens to a task is shown with its workflow
-ENDS = ("completed", "failed", "cancelled")  # of an execution; its detail is the error's message
+ENDS = ("completed", "failed", "cancelled", "blocked")  # of an execution; its detail is the error's message
 
 
 class Trace:

@@ -15,6 +15,7 @@ from rhythm.ids import child_id
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
 from rhythm.store.base import (
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     EVENT,
@@ -40,7 +41,8 @@ from rhythm.vm.values import Fault, weigh
 
 PAGE = 500  # workflows at once
 NUMBERS = 10_000  # awaited children at once
-NO_PAYLOAD = {COMPLETED: "null", FAILED: '{"code": "", "message": "", "data": null}'}  # a verdict needs none
+NO_ERROR = '{"code": "", "message": "", "data": null}'
+NO_PAYLOAD = {COMPLETED: "null", FAILED: NO_ERROR, BLOCKED: NO_ERROR}  # a verdict needs none
 NO_EVENT = '{"id": "", "data": null, "at": 0}'
 UNCLAIMED_S = 60  # ready, and nobody came
 TRANSACTION_S = 60

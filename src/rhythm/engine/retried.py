@@ -18,6 +18,7 @@ from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import (
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     FAILED,
@@ -68,6 +69,8 @@ def refuse_unless_ended(root: StoredExecution) -> None:
         raise NotRetryable(f"{root.id} has not ended: cancel it, or wait")
     if root.status == COMPLETED:
         raise NotRetryable(f"{root.id} has completed: start the workflow again if you want another result")
+    if root.status == BLOCKED:
+        raise NotRetryable(f"{root.id} was blocked, which is its outcome: start the workflow again to have it decided anew")
 
 
 def _refuse_second(root: StoredExecution, retries: Sequence[Retry]) -> None:

@@ -15,11 +15,15 @@ from rhythm.errors import UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
+from rhythm.store.approvals import NewApproval
 from rhythm.store.base import (
+    APPROVAL,
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     EVENT,
     FAILED,
+    PAUSED,
     SUSPENDED,
     TASK,
     WORKFLOW,
@@ -37,14 +41,13 @@ from rhythm.store.base import (
 )
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time, show_time
-from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn
+from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
 TIMED = ("sleep", "signal", "event", "approval")  # operations with a timer, or a wait that is a row, behind them
-EXPIRED: dict[str, Any] = {"decision": "expired", "by": [], "comment": "", "at": None}
 
 Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named. May raise UnknownWorkflow
 
@@ -71,11 +74,12 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
         inputs=load(loaded.inputs),
         ctx={
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
-            "parent_id": loaded.parent_id,
+            "parent_id": loaded.parent_id, "resume_data": load(loaded.resume_data) if loaded.resume_data else None,
         },
         outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
+        resume_data=resume_data(loaded),
     )  # fmt: skip
 
 
@@ -85,8 +89,10 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
     if row.status == CANCELLED:
         return Outcome("cancelled", None, ended_at)
     if row.type is None:
-        return Outcome("completed", EXPIRED if operation == "approval" else None, ended_at)
+        return Outcome("completed", None, ended_at)
     value = load(row.value)
+    if row.type == APPROVAL:
+        return Outcome("completed", {**value, "at": moment(row.ended_at)}, ended_at)
     if row.type == EVENT:
         return _event_outcome(row, value, ended_at)
     if row.status == COMPLETED:
@@ -94,7 +100,8 @@ def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: s
     value = seen(value)
     if row.type == WORKFLOW:
         is_branch = row.name == parent_name and operation != "workflow"  # only a child awaited by its id can be taken for one
-        value = _child_error(child_id(parent_id, row.n), f"a branch of `{row.name}`" if is_branch else f"`{row.name}`", value)
+        child = f"a branch of `{row.name}`" if is_branch else f"`{row.name}`"
+        value = _child_error(child_id(parent_id, row.n), child, value, row.status == BLOCKED)
     return Outcome("failed", value, ended_at)
 
 
@@ -103,13 +110,14 @@ def seen(error: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in error.items() if name != "frames"}
 
 
-def _child_error(id: str, child: str, error: dict[str, Any]) -> dict[str, Any]:
+def _child_error(id: str, child: str, error: dict[str, Any], blocked: bool) -> dict[str, Any]:
     """The error of a child workflow as its parent sees it; without the place in the child's text, which is of no use to it."""
     error.pop("at", None)
     data = {"id": id, "error": error}
     if error["code"] == "Timeout" and error["data"] == {"execution": id}:
         return {"code": "Timeout", "message": error["message"], "data": data}
-    return {"code": "ChildFailed", "message": f"{child} failed: {error['message']}", "data": data}
+    how = "was blocked" if blocked else "failed"
+    return {"code": "ChildFailed", "message": f"{child} {how}: {error['message']}", "data": data}
 
 
 def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
@@ -150,17 +158,50 @@ class Step(Record):
     look_again: bool = False  # what it awaits may have ended before this turn: load once more before parking
 
 
+class Asking(Record):
+    """How people are asked where a workflow does not say it."""
+
+    timeout_s: float = 86_400.0
+    auto_escalate: bool = False  # when the time of one is over, the next is asked
+    notify: str = ""  # the task that tells them
+
+
+def status_of(plan: Plan | None) -> int:
+    """Whoever waits for a person or an outside event is paused; else it waits for the system."""
+    return PAUSED if plan is not None and _from_outside(plan) else SUSPENDED
+
+
+def _from_outside(plan: Plan) -> bool:
+    if "items" in plan:
+        return any(map(_from_outside, plan["items"]))
+    return (plan["of"] if "first" in plan else plan)["op"] in ("approval", "event")
+
+
+def _resumed(loaded: Loaded) -> int | None:
+    """The last of what let it go on since its turn before."""
+    pending = load(loaded.resumes) if loaded.resumes else []
+    return pending[-1][0] if pending else None
+
+
+def resume_data(loaded: Loaded) -> dict[str, Any] | None:
+    """What was given with the resumes since its last turn, the later over the earlier."""
+    pending = [load(data) for _, data in load(loaded.resumes)] if loaded.resumes else []
+    given = [data for data in pending if isinstance(data, dict)]
+    return {name: value for data in given for name, value in data.items()} if given else None
+
+
 class Planner:
     """Turns the interpreter's answers into commits for the workflows of one worker."""
 
     def __init__(
         self, worker: str, programs: Programs, runs: Callable[[str, str], bool], attempts: Callable[[c.StartTask], int],
         queue_of: Callable[[str], str | None], reserve: Callable[[int], bool], only_queue: str | None = None,
+        asking: Asking | None = None,
     ) -> None:  # fmt: skip
         """`runs`: whether this worker runs a task of this name and queue now; `queue_of`: the queue a task asks for itself;
         `reserve`: takes slots for so many, if there are; `only_queue`: where everything goes, whatever they say."""
         self.worker, self.programs, self.runs, self.attempts, self.queue_of = worker, programs, runs, attempts, queue_of
-        self.reserve, self.only_queue = reserve, only_queue
+        self.reserve, self.only_queue, self.asking = reserve, only_queue, asking or Asking()
 
     def plan(self, loaded: Loaded, program: Program, before: Snapshot, turn: Turn, fence: int, wakes: int, done: tuple[Done, ...],
              owned: Mapping[int, c.StartTask], mail_read: bool = True) -> Step:  # fmt: skip
@@ -171,7 +212,7 @@ class Planner:
         rows = _Rows(self, loaded, program, owned)
         for command in turn.commands:
             rows.add(command)
-        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None)
+        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None, resumed=_resumed(loaded))
         if isinstance(turn, Completed):
             return Step(rows.on(base, done, end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before)
         if isinstance(turn, Failed):
@@ -179,6 +220,9 @@ class Planner:
             status, cause = (CANCELLED, "cancelled") if turn.cancelled and not late else (FAILED, "failed")
             error = {**(_timeout(loaded) if late else turn.error), "at": list(program.position(turn.at))}
             return Step(rows.on(base, done, end="finish", status=status, value=dump_trusted(error), cause=cause), before)
+        if isinstance(turn, Blocked):
+            reason = dump_trusted({**turn.error, "at": list(program.position(turn.at))})
+            return Step(rows.on(base, done, end="finish", status=BLOCKED, value=reason, cause="blocked"), before)
         assert isinstance(turn, Suspended | Continue)
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
@@ -193,7 +237,7 @@ class Planner:
             statement=turn.snapshot.statement_index,
             owned=dump_owned(own.values()),
             awaiting=dump_trusted(turn.snapshot.awaiting),
-            status=SUSPENDED,
+            status=status_of(turn.snapshot.awaiting),
             cause="continue" if isinstance(turn, Continue) else "turn",
             settled=_settled(before, turn.snapshot),
         )
@@ -215,6 +259,33 @@ class Planner:
             later_us=-int(took_s * 1e6),
         )  # fmt: skip
 
+    def approval_row(self, loaded: Loaded, command: c.RequestApproval) -> NewApproval:
+        """The row of an approval, with all that may follow: to whom it goes, how long each has, and who is told."""
+        stages = _stages(command, self.asking)
+        (role, timeout_s, on_deadline), others = stages[0], stages[1:]
+        name = command.notify or self.asking.notify
+        told = c.StartTask(0, name, None, {})
+        notify = {"task": name, "queue": self.queue(loaded, told), "attempts": self.attempts(told)} if name else None
+        return NewApproval(
+            command.n, role, command.reason, dump_trusted(command.data), command.quorum, command.four_eyes, timeout_s, on_deadline,
+            dump_trusted(others), dump_trusted(notify), command.held,
+        )  # fmt: skip
+
+
+def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float, str]]:
+    """Who is asked, for how long, and what follows when that time is over: the next one is asked, or nobody."""
+    first = {"role": command.role, "timeout_s": command.timeout_s}
+    asked = [first, *command.escalate]
+    stages = []
+    for stage, after in zip(asked, (*asked[1:], None), strict=True):
+        own = stage.get("timeout_s")
+        timeout_s = own if own is not None else command.timeout_s if command.timeout_s is not None else asking.timeout_s
+        if after is not None and after.get("after_s") is not None:
+            stages.append((stage["role"], after["after_s"], "escalate"))
+        else:
+            stages.append((stage["role"], timeout_s, "escalate" if after is not None and asking.auto_escalate else "expire"))
+    return stages
+
 
 class _Rows:
     """The rows that the commands of one turn ask for."""
@@ -226,6 +297,7 @@ class _Rows:
         self.refused: list[Done] = []
         self.timers: list[NewTimer] = []
         self.waits: list[NewWait] = []
+        self.approvals: list[NewApproval] = []
         self.consumed: list[str] = []
         self.cancels: list[tuple[int, int]] = []
         self.releases: list[tuple[int, int]] = []
@@ -251,9 +323,8 @@ class _Rows:
                 self.timers.append(NewTimer(n, delay_s, at, held))
             case c.WaitEvent(n, type, where, timeout_s, held):
                 self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
-            case c.RequestApproval(n, timeout_s=timeout_s, held=held):
-                if timeout_s is not None:
-                    self.timers.append(NewTimer(n, timeout_s, None, held))
+            case c.RequestApproval():
+                self.approvals.append(self.planner.approval_row(self.loaded, command))
             case c.Release(first, last):
                 self.releases.append((first, last))
             case c.Cancel(first, last):
@@ -336,6 +407,7 @@ class _Rows:
             starts=(*queued, *self.starts),
             timers=tuple(self.timers),
             waits=tuple(self.waits),
+            approvals=tuple(self.approvals),
             consumed=tuple(self.consumed),
             cancels=tuple(self.cancels),
             releases=tuple(self.releases),

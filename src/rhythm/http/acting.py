@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 from starlette.responses import Response
 
@@ -17,16 +19,14 @@ Sent = object_of("Sent", "`sent`: false if it was sent before.", id=str, sent=bo
 class PauseExecution(Body):
     reason: str = ""
     timeout: float | str | None = Field(default=None, description='until it goes on by itself: seconds, or such as "2h"')
-    then: str = Field(
-        default="resume",
-        description="what happens when the timeout is over: resume or cancel",
-        json_schema_extra={"enum": ["resume", "cancel"]},
-    )
+    then: Literal["resume", "cancel"] = Field(default="resume", description="what happens when the timeout is over")
 
 
 class ResumeExecution(Body):
     reason: str = ""
-    data: Json = Field(default=None, description="for the workflow, which sees it as its `resume_data`")
+    data: dict[str, Json] | None = Field(
+        default=None, description="for the workflow: `ctx.resume_data`, or part of the context of JSON steps"
+    )
 
 
 class RetryExecution(Body):
@@ -56,11 +56,6 @@ def cancel(ask: Ask, id: Id) -> Response:
     return answer({"id": id, "changed": ask.app.cancel(id, by=ask.actor)})
 
 
-def terminate(ask: Ask, id: Id) -> Response:
-    """Ends an execution and everything below it at once; no `finally` block runs."""
-    return answer({"id": id, "changed": ask.app.terminate(id, by=ask.actor)})
-
-
 def retry(ask: Ask, id: Id, body: RetryExecution = RETRY) -> Response:
     """A new execution that goes on where this one failed or was cancelled. 200: such a retry is under way already."""
     handle = ask.app.retry(id, from_start=body.from_start, by=ask.actor)
@@ -72,4 +67,4 @@ def signal(ask: Ask, id: Id, body: NewSignal, key: Key = None) -> Response:
     return answer({"id": id, "sent": ask.app.signal(id, body.name, body.payload, signal_id=key, by=ask.actor)})
 
 
-__all__ = ["Changed", "Sent", "Started", "cancel", "pause", "resume", "retry", "signal", "terminate"]
+__all__ = ["Changed", "Sent", "Started", "cancel", "pause", "resume", "retry", "signal"]

@@ -8,14 +8,13 @@ from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.approving import ApprovalView
+from rhythm.app.approving import STATUSES, ApprovalView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.schemas import Body, form_of, page_of
 
 Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)
-STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 Id = Annotated[str, Path(description="the id of an approval")]
 Role = Annotated[str | None, Query(description="only those that this role decides")]
 Status = Annotated[str, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES]})]
@@ -36,7 +35,7 @@ DECISION, ESCALATION = Decision(), Escalation()  # without a body
 
 
 def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Approvals, oldest first."""
+    """What people are asked to decide, newest first; with another `status` what they were."""
     return answer(ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor))
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm.app.application import STATUSES
+from rhythm.app.approving import ResumeRequestView, StatusView
 from rhythm.app.views import ExecutionView, TraceStep
 from rhythm.engine.payload import dump
 from rhythm.http.answers import answer, without
@@ -25,6 +26,9 @@ Summary = form_of(ExecutionView, "ExecutionSummary", LARGE)
 Summaries = page_of(Summary)
 Step = form_of(TraceStep)
 Steps = page_of(Step)
+Where = form_of(StatusView, "ExecutionStatus")
+Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
+Options = object_of("ResumeOptions", "What would let an execution go on.", actions=list[str])
 Started = object_of("Started", "`created`: false if it was there before.", id=str, created=bool)
 Snapshot = object_of(
     "Snapshot", "Where a workflow is.", id=str, statement=int, locals=dict[str, Any], awaiting=dict[str, Any] | None, next_child=int
@@ -71,6 +75,21 @@ def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50
 def get(ask: Ask, id: Id) -> Response:
     """Everything about one execution."""
     return answer(ask.app.get(id))
+
+
+def status(ask: Ask, id: Id) -> Response:
+    """Where an execution is; of a paused one why, where, and what comes next."""
+    return answer(ask.app.status(id))
+
+
+def resume_options(ask: Ask, id: Id) -> Response:
+    """What would let an execution go on: approve, reject, escalate, publish or resume; nothing if it needs nobody."""
+    return answer({"actions": ask.app.resume_options(id)})
+
+
+def resumes(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Whatever has let an execution go on that was paused, oldest first."""
+    return answer(by_place(ask.app.resume_requests(id), limit, cursor))
 
 
 def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:

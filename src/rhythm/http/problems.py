@@ -25,6 +25,9 @@ SHOWN = 20  # problems of one request
 STATUS: dict[type[Exception], int] = {
     errors.UnknownExecution: 404,
     errors.UnknownWorkflow: 404,
+    errors.UnknownApproval: 404,
+    errors.Denied: 403,
+    errors.Undecidable: 409,
     errors.Conflict: 409,
     errors.NotDelivered: 409,
     errors.NotRetryable: 409,

@@ -54,7 +54,7 @@ def page_of(item: Model) -> Model:
 def object_of(name: str, doc: str, /, like: type[Record] | None = None, **fields: Any) -> Model:
     """An object of these fields, after those of a record that it is like."""
     wanted: dict[str, Any] = {field: (hint, ...) for field, hint in fields.items()}
-    return create_model(name, __doc__=doc, __base__=form_of(like) if like else None, **wanted)
+    return create_model(name, __doc__=doc, __base__=form_of(cast(Any, like)) if like else None, **wanted)
 
 
 def _form(hint: Any) -> Any:

@@ -28,6 +28,8 @@ def encode_program(program: Program) -> dict[str, Any]:
     """The program as JSON data."""
     data = {name: getattr(program, name) for name in _HEADER}
     data["lines"] = list(program.lines)
+    if program.steps:
+        data["steps"] = [list(step) for step in program.steps]
     data["branches"] = list(program.branches)
     data["handlers"] = [_encode(handler) for handler in program.handlers]
     data["code"] = [_encode(instruction) for instruction in program.code]
@@ -41,6 +43,7 @@ def decode_program(data: Any) -> Program:
         program = Program(
             **{name: data[name] for name in _HEADER},
             lines=_decode(data["lines"]),
+            steps=_decode(data.get("steps", [])),
             branches=_decode(data["branches"]),
             handlers=_decode(data["handlers"]),
             code=_decode(data["code"]),

@@ -19,14 +19,14 @@ from rhythm.ir.locals import handlers_around
 from rhythm.ir.program import Program
 from rhythm.record import Record
 
-_DRAWN = (ir.Await, ir.Start, ir.Gather, ir.Take, ir.Emit, ir.Return, ir.Throw, ir.JumpUnless, ir.Next)
+_DRAWN = (ir.Await, ir.Start, ir.Gather, ir.Take, ir.Emit, ir.Return, ir.Throw, ir.Block, ir.JumpUnless, ir.Next)
 _HEADINGS = ("try", "catch", "finally")
 
 
 class Node(Record):
     """An instruction that a reader would draw, or the place where an execution, a branch, a `try` or a handler begins."""
 
-    kind: str  # start task workflow wait group decision loop emit return throw jump try catch finally branch
+    kind: str  # start task workflow wait group decision loop emit return throw block jump try catch finally branch
     label: str
     line: int = 0  # in the source; 0 for what has no place of its own
     depth: int = 0  # how many blocks it stands in
@@ -208,6 +208,6 @@ class _Flow:
                 return [("yes", pc + 1), ("no", to)]
             case ir.Next(exit=exit) | ir.Take(exit=exit):
                 return [("each", pc + 1), ("done", exit)]
-            case ir.Return() | ir.Throw() | ir.EndFinally():
+            case ir.Return() | ir.Throw() | ir.Block() | ir.EndFinally():
                 return []
         return [("next", pc + 1)]

@@ -283,6 +283,14 @@ class Throw(Instruction):
     at: int = 0
 
 
+class Block(Instruction):
+    """the execution (or branch) ends blocked, for this reason: no failure, and no result"""
+
+    reason: Expression
+    data: Expression
+    at: int = 0
+
+
 class Pend(Instruction):
     """state := "go on at `to` when the finally block is done", then enter it at `block`"""
 

@@ -52,6 +52,8 @@ class Labels:
                 return *self._condition(pc, show(condition)), ()
             case ir.Return(value):
                 return "return", self._return(pc, value), ()
+            case ir.Block(reason):
+                return "block", f"block {show(reason)}", ()
             case ir.Jump(to):
                 return "jump", self._jump(pc, to), ()
         instruction = self.code[pc]

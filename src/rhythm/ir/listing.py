@@ -63,6 +63,8 @@ def show_instruction(instruction: ir.Instruction) -> str:
             return f"return {show(value)}"
         case ir.Throw(value):
             return f"throw {show(value)}"
+        case ir.Block(reason, data):
+            return f"block {show(reason)} with {show(data)}"
         case ir.Pend(state, to, block):
             return f"finally {block} then {to} by {state}"
         case ir.EndFinally(state):

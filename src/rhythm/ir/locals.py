@@ -176,7 +176,7 @@ def targets(instruction: ir.Instruction) -> list[int]:
 
 
 def falls_through(instruction: ir.Instruction) -> bool:
-    return not isinstance(instruction, ir.Jump | ir.Return | ir.Throw | ir.Pend | ir.EndFinally)
+    return not isinstance(instruction, ir.Jump | ir.Return | ir.Throw | ir.Block | ir.Pend | ir.EndFinally)
 
 
 def can_fail(instruction: ir.Instruction) -> bool:

@@ -30,7 +30,7 @@ OPERATIONS: dict[str, Signature] = {
     "sleep_until": Signature("sleep_until(time)", 1, 1),
     "signal": _operation("signal(name, options?)", 1, 2, "timeout default"),
     "event": _operation("event(type, options?)", 1, 2, "where timeout default"),
-    "approval": _operation("approval({ role, … })", 1, 1, "role reason timeout quorum four_eyes data escalate"),
+    "approval": _operation("approval({ role, … })", 1, 1, "role reason timeout quorum four_eyes data escalate notify"),
 }
 
 GROUPS: dict[str, Signature] = {

@@ -22,6 +22,7 @@ class Program(Record):
     options: dict[str, Any] = {}  # from annotations: queue, timeout, on, schedule, version label
     file: str = ""
     lines: tuple[int, ...] = (0,)  # source map: the offset at which each line of the file begins
+    steps: tuple[tuple[int, str, str | None], ...] = ()  # where each named step begins, its id, the id of the one to follow
     ir: int = IR_VERSION
 
     __hash__ = object.__hash__  # programs are cached by identity; comparing all their code to look one up would be absurd
@@ -30,6 +31,15 @@ class Program(Record):
         """Line and column, both from 1, of an offset in the source."""
         line = max(bisect_right(self.lines, at), 1)
         return line, at - self.lines[line - 1] + 1
+
+
+def position_of(program: Program, statement: int) -> tuple[str | None, str | None]:
+    """The id of the step an instruction belongs to, and of the step that follows if it goes well; None where there is none."""
+    after = bisect_right(program.steps, statement, key=lambda step: step[0])
+    if not after:
+        return None, None
+    _, id, next = program.steps[after - 1]
+    return id, next
 
 
 def version_of(language: str, text: str, constants: str = "") -> str:

@@ -20,7 +20,7 @@ from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN
 from rhythm.record import Record
 
 _SPREADABLE = (ir.ListOf, ir.ObjectOf, ir.OperandList, ir.OperandObject)
-RESERVED = frozenset({"$m", "$started"})  # the interpreter's own: no instruction sets them
+RESERVED = frozenset({"$m", "$started", "$resumed"})  # the interpreter's own: no instruction sets them
 HEIGHT = 200  # of one instruction, so that compiling it and running it stay within Python's own limit
 
 

@@ -12,7 +12,7 @@ the parent.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
+from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
+APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
 
 PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
+ORDERLY = (COMPLETED, BLOCKED)  # ends after which what was started and not awaited goes on
 TERMINAL = 5  # this status and all above it absorb
 STATUS_NAMES = {
     PENDING: "pending", SUSPENDED: "suspended", PAUSED: "paused",
@@ -221,6 +224,8 @@ class Loaded(Record):
     snapshot: bytes | None
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
+    resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    resume_data: str | None = None  # JSON: what was last given with a resume
 
     @property
     def ending(self) -> bool:
@@ -345,6 +350,8 @@ class TurnCommit(Record):
     starts: tuple[NewExecution, ...] = ()
     timers: tuple[NewTimer, ...] = ()
     waits: tuple[NewWait, ...] = ()
+    approvals: tuple[NewApproval, ...] = ()
+    resumed: int | None = None  # what let it go on, up to this one, is done with this turn
     consumed: tuple[str, ...] = ()
     cancels: tuple[tuple[int, int], ...] = ()
     releases: tuple[tuple[int, int], ...] = ()
@@ -604,7 +611,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ABC):
+class Store(AccessStore, ApprovalStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -807,10 +814,6 @@ class Store(AccessStore, ABC):
     @abstractmethod
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
-
-    @abstractmethod
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        """Sets or clears the pause. False: it has ended; None: it does not exist."""
 
     @abstractmethod
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:

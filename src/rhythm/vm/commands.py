@@ -74,8 +74,9 @@ class RequestApproval(Command):
     timeout_s: float | None
     quorum: int
     four_eyes: bool
-    escalate: Any
+    escalate: tuple[dict[str, Any], ...] = ()  # {role, after_s, timeout_s}: who is asked next, and how long after the one before
     held: bool = False
+    notify: str = ""  # the task that tells them
 
 
 class Release(Command):

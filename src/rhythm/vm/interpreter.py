@@ -16,9 +16,9 @@ from rhythm.record import Record
 from rhythm.vm.awaits import forget_unused, release, release_all
 from rhythm.vm.commands import Cancel, Command
 from rhythm.vm.expressions import Frame
-from rhythm.vm.machine import STARTED, Inputs, Machine
+from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine
 from rhythm.vm.snapshot import Snapshot
-from rhythm.vm.statements import DONE, SUSPEND, Run, StatementCompiler
+from rhythm.vm.statements import BLOCKED, DONE, SUSPEND, Run, StatementCompiler
 from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
 
 CHUNK = 256  # instructions between two looks at the fuel
@@ -59,6 +59,13 @@ class Failed(Turn):
     cancelled: bool = False
 
 
+class Blocked(Turn):
+    """The execution is over, by decision: no failure, and no result. The reason is an error `{code, message, data}`."""
+
+    error: dict[str, Any]
+    at: int
+
+
 _CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary()
 
 
@@ -70,8 +77,11 @@ def advance(program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits
         )
     machine = Machine(snapshot, inputs, limits)
     # a workflow that takes no inputs or ctx may have variables of these names
-    frame: Frame = {"inputs": inputs.inputs, "ctx": inputs.ctx, **snapshot.locals, "$m": machine}
+    frame: Frame = {"inputs": inputs.inputs, "ctx": machine.ctx, **snapshot.locals, "$m": machine}
     frame.pop(STARTED, None)
+    frame.pop(RESUMED, None)
+    if inputs.resume_data and CONTEXT in frame:
+        frame[CONTEXT] = {**frame[CONTEXT], **inputs.resume_data}
     return _Turn(program, snapshot, machine, frame).run()
 
 
@@ -127,6 +137,8 @@ class _Turn:
             return self._suspended()
         if next == DONE:
             return self._completed()
+        if next == BLOCKED:
+            return self._blocked()
         return self._spent_turn()
 
     # how a turn ends
@@ -146,7 +158,8 @@ class _Turn:
         machine, frame = self.machine, self.frame
         locals = {name: frame[name] for name in machine.keep if name in frame}
         self._go_on(name for name in frame if name not in locals)
-        if self.pc == self.snapshot.statement_index and not machine.commands and machine.awaiting == self.snapshot.awaiting:
+        still = self.pc == self.snapshot.statement_index and not machine.commands and machine.awaiting == self.snapshot.awaiting
+        if still and machine.inputs.resume_data is None:
             return Suspended((), machine.drew, self.snapshot)
         return self._checked(Suspended, locals)
 
@@ -154,7 +167,7 @@ class _Turn:
         machine = self.machine
         if self._spent() > machine.limits.lifetime_instructions:
             return self._failed(LimitFault(f"more than {machine.limits.lifetime_instructions:,} instructions in one execution"))
-        given = {"inputs": machine.inputs.inputs, "ctx": machine.inputs.ctx, "$m": machine}
+        given = {"inputs": machine.inputs.inputs, "ctx": machine.ctx, "$m": machine}
         return self._checked(Continue, {name: value for name, value in self.frame.items() if value is not given.get(name, given)})
 
     def _checked(self, outcome: type[Suspended] | type[Continue], locals: dict[str, Any]) -> Turn:
@@ -163,6 +176,8 @@ class _Turn:
             forget_unused(machine, locals)
         if machine.plans:
             locals[STARTED] = machine.plans
+        if machine.resumed is not None:
+            locals[RESUMED] = machine.resumed
         try:
             return outcome(tuple(machine.commands), machine.drew, self._snapshot(locals))
         except LimitFault as fault:
@@ -171,10 +186,21 @@ class _Turn:
     def _completed(self) -> Turn:
         if self.machine.cancelled:
             return self._failed(CancelFault())
+        self._leave_running()
+        return Completed(tuple(self.machine.commands), self.machine.drew, self.machine.result)
+
+    def _blocked(self) -> Turn:
+        if self.machine.cancelled:
+            return self._failed(CancelFault())
+        self._leave_running()
+        at = getattr(self.program.code[self.pc], "at", 0)
+        return Blocked(tuple(self.machine.commands), self.machine.drew, self.machine.result, at)
+
+    def _leave_running(self) -> None:
+        """What was started and not awaited goes on when its execution is over."""
         self._go_on(list(self.frame))
         for plan in self.machine.plans.values():
             release_all(self.machine, plan)
-        return Completed(tuple(self.machine.commands), self.machine.drew, self.machine.result)
 
     def _go_on(self, left: Iterable[str]) -> None:
         """What is held back goes on: in groups that nobody awaits yet one for one, in `completed` loops that were left at once."""

@@ -36,13 +36,16 @@ class Inputs(Record):
     now: str  # ISO 8601, UTC
     seed: str  # what uuid() and random() are derived from: another one for each turn
     inputs: Any = None
-    ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id
+    ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id, resume_data
     outcomes: Mapping[int, Outcome] = {}  # of children, by number, as far as they have ended
     signals: Sequence[Signal] = ()
     cancel: bool = False
+    resume_data: Mapping[str, Any] | None = None  # what a person gave when resuming the execution, since the last turn
 
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot
+RESUMED = "$resumed"  # the local that keeps what `ctx.resume_data` gives
+CONTEXT = "$context"  # the local of a program, if it has one, that what a person gives goes into
 COMMAND_WORK = 10  # what asking for something costs, in instructions: so a turn's commit has some ten thousand commands at most
 
 
@@ -53,6 +56,7 @@ class Machine:
         "awaiting",
         "cancelled",
         "commands",
+        "ctx",
         "draws",
         "drew",
         "fuel",
@@ -65,6 +69,7 @@ class Machine:
         "next_child",
         "plans",
         "result",
+        "resumed",
         "started",
         "taken",
         "work_floor",
@@ -74,6 +79,8 @@ class Machine:
         self.inputs = inputs
         self.limits = limits
         self.id = str(inputs.ctx.get("id", ""))
+        self.resumed = snapshot.locals.get(RESUMED) if inputs.resume_data is None else dict(inputs.resume_data)
+        self.ctx = {**inputs.ctx, "resume_data": self.resumed}
         self.fuel = limits.turn_instructions
         self.work_floor = -limits.statement_work
         self.commands: list[Command] = []

@@ -87,10 +87,28 @@ def _approval(m: Machine, n: int, options: Any) -> Plan:
     m.commands.append(
         c.RequestApproval(
             n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
-            _timeout(given), quorum, truthy(given.get("four_eyes", True)), given.get("escalate"),
+            _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(given.get("escalate")),
+            notify="" if given.get("notify") is None else _text("notify", given["notify"]),
         )
     )  # fmt: skip
     return {"op": "approval", "n": n, "name": given["role"]}
+
+
+def _escalation(value: Any) -> tuple[dict[str, Any], ...]:
+    """A role, `{ role, after, timeout }`, or a list of them."""
+    stages = value if isinstance(value, list) else [] if value is None else [value]
+    return tuple(_stage(stage) for stage in stages)
+
+
+def _stage(value: Any) -> dict[str, Any]:
+    given = value if isinstance(value, dict) else {"role": value}
+    if unknown := given.keys() - {"role", "after", "timeout"}:
+        raise Fault("InvalidArgument", f"`escalate` knows role, after and timeout, not {sorted(unknown)[0]}")
+    stage: dict[str, Any] = {"role": _text("escalate.role", given.get("role"))}
+    for name in ("after", "timeout"):
+        if given.get(name) is not None:
+            stage[f"{name}_s"] = _duration(f"escalate.{name}", given[name])
+    return stage
 
 
 _STARTERS: dict[str, Callable[..., Plan]] = {

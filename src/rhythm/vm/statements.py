@@ -1,4 +1,4 @@
-"""Instructions to closures. Each runs one instruction on a frame and gives the number of the next, or SUSPEND or DONE."""
+"""Instructions to closures. Each runs one instruction on a frame and gives the number of the next, or SUSPEND, DONE or BLOCKED."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_
 from rhythm.vm.machine import Machine, Outcome
 from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
 from rhythm.vm.plans import Plan, size_of
-from rhythm.vm.values import CancelFault, Fault, check_entries, kind, truthy, weigh, with_element
+from rhythm.vm.values import CancelFault, Fault, as_text, check_entries, kind, truthy, weigh, with_element
 
 SUSPEND = -1
 DONE = -2
+BLOCKED = -3
 
 Run = Callable[[Frame], int]
 Starter = Callable[[Frame], Plan]
@@ -218,6 +219,17 @@ class StatementCompiler:
 
         return run
 
+    def _block(self, node: ir.Block, next: int) -> Run:
+        reason, data, at, limits = self.value(node.reason), self.value(node.data), node.at, self.limits
+
+        def run(frame: Frame) -> int:
+            error = {"code": "Blocked", "message": as_text(reason(frame), limits), "data": data(frame)}
+            placed(at, weigh, error, limits.payload_bytes, "the reason", limits.depth)
+            frame["$m"].result = error
+            return BLOCKED
+
+        return run
+
     def _pend(self, node: ir.Pend, next: int) -> Run:
         state, to, block = node.state, node.to, node.block
 
@@ -244,7 +256,7 @@ class StatementCompiler:
     _TABLE: dict[type, Any] = {
         ir.Set: _set, ir.SetPath: _set_path, ir.Jump: _jump, ir.JumpUnless: _jump_unless, ir.Iterate: _iterate, ir.Next: _next,
         ir.Await: _await, ir.Start: _start, ir.Gather: _gather, ir.Take: _take, ir.Emit: _emit, ir.Return: _return, ir.Throw: _throw,
-        ir.Pend: _pend, ir.EndFinally: _end_finally,
+        ir.Block: _block, ir.Pend: _pend, ir.EndFinally: _end_finally,
     }  # fmt: skip
 
     # operations

@@ -76,6 +76,7 @@ _TABLE = (
     Event("completed", DEBUG, "a workflow has completed"),
     Event("failed", INFO, "a workflow has failed"),
     Event("cancelled", DEBUG, "a workflow was cancelled"),
+    Event("blocked", DEBUG, "a workflow was blocked: a step of it said so, or a person"),
 )
 EVENTS = {event.name: event for event in _TABLE}
 ENDS = {"database_back": "database_unanswered", "service_recovered": "service_failed"}  # what is over with an event

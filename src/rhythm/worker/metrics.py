@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from rhythm import __version__
 from rhythm.record import Record
-from rhythm.store.base import CANCELLED, COMPLETED, Queue
+from rhythm.store.base import STATUS_NAMES, Queue
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MOST, OTHER = 500, "other"
@@ -58,7 +58,6 @@ _TABLE = (
     Metric("rhythm_build_info", "gauge", ("version", "python"), "which Rhythm this is, on which Python: always 1"),
 )
 METRICS = {metric.name: metric for metric in _TABLE}
-_STATUS = {COMPLETED: "completed", CANCELLED: "cancelled"}
 
 
 class Counter:
@@ -136,7 +135,7 @@ class Metrics:
         self._told = {name: _counter(made, f"rhythm_{name}_total") for name in ("claim_lost", "commit_unknown")}
 
     def finished(self, workflow: str, status: int) -> None:
-        self._finished.add(workflow, _STATUS.get(status, "failed"))
+        self._finished.add(workflow, STATUS_NAMES[status])
 
     def attempt(self, task: str, failed: bool, again: bool, took_s: float) -> None:
         self._took.observe(took_s, task)

@@ -166,7 +166,7 @@ class Clock:
 
 
 class Run(Record):
-    """How an execution of an in-process run has ended: completed, failed or cancelled, with its result or error."""
+    """How an execution of an in-process run has ended: completed, failed, cancelled or blocked, with its result or error."""
 
     id: str
     status: str

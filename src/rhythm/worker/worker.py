@@ -18,15 +18,31 @@ from typing import Any
 from rhythm.durations import show_duration
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.retry import backoff_of
-from rhythm.engine.turns import CANCELLED_ERROR, Planner, Programs, dump_options, dump_owned, inputs_of, load_owned, moment, needed, seen
+from rhythm.engine.turns import (
+    CANCELLED_ERROR,
+    Asking,
+    Planner,
+    Programs,
+    dump_options,
+    dump_owned,
+    inputs_of,
+    load_owned,
+    moment,
+    needed,
+    seen,
+    status_of,
+)
 from rhythm.errors import InvalidProgram, NewerFormat, StoreError
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import (
+    BLOCKED,
     CANCELLED,
     COMPLETED,
     FAILED,
+    ORDERLY,
+    STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
@@ -87,6 +103,7 @@ class WorkerSettings(Record):
     missing_task_grace_s: float = 600.0
     missing_task_retry_s: float = 5.0
     newer_retry_s: float = 5.0  # before a workflow is looked at again that only a newer Rhythm can run
+    asking: Asking = Asking()
 
     @property
     def heart(self) -> HeartSettings:
@@ -162,7 +179,7 @@ class Worker:
         self.sizes, self.metrics = Sizes(), Metrics()
         self.why_missing: Callable[[str], str] = lambda name: "no worker has a handler of this name"
         only_queue = settings.queues[0] if settings.one_queue else None
-        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue)
+        self.planner = Planner(name, programs, self._runs, self._attempts, self._queue_of, self._reserve, only_queue, settings.asking)
 
     def step(self, wait_s: float = 0.0) -> bool:
         """One round: take in what has ended, claim, load, decide, commit, begin. Whether anything happened."""
@@ -633,6 +650,7 @@ class Worker:
         return TurnCommit(
             held.id, loaded.seq, held.fence, held.wakes, "own" if left else "park", self.name, "task", done=done, starts=retries,
             statement=held.snapshot.statement_index, owned=dump_owned(left.values()), awaiting=dump_trusted(held.snapshot.awaiting),
+            status=status_of(held.snapshot.awaiting),
         )  # fmt: skip
 
     def _inputs_now(self, held: Held, loaded: Loaded, done: Sequence[Done]) -> Inputs:
@@ -702,6 +720,7 @@ class Worker:
         return TurnCommit(
             held.id, loaded.seq, held.fence, held.wakes, "own" if done else "park", self.name, "queued",
             done=tuple(done), starts=tuple(starts), statement=held.snapshot.statement_index, awaiting=dump_trusted(held.snapshot.awaiting),
+            status=status_of(held.snapshot.awaiting),
         )  # fmt: skip
 
     def _begun(self, new: NewExecution) -> NewExecution:
@@ -722,6 +741,7 @@ class Worker:
             held.id, loaded.seq, held.fence, held.wakes, "own" if left else "park", self.name, "promoted",
             starts=starts, promoted=tuple(long),
             statement=held.snapshot.statement_index, owned=dump_owned(left.values()), awaiting=dump_trusted(held.snapshot.awaiting),
+            status=status_of(held.snapshot.awaiting),
             claim_ttl_s=self.settings.claim_ttl_s,
         )  # fmt: skip
 
@@ -750,7 +770,9 @@ class Worker:
             for n in [n for n in held.running if n not in held.owned]:
                 held.running.discard(n)
                 self._stop(child_id(held.id, n))
-            held.loaded = held.loaded.replace(seq=held.loaded.seq + 1)
+            held.loaded = held.loaded.replace(seq=held.loaded.seq + 1, resumes=None if turn.resumed is not None else held.loaded.resumes)
+            if turn.resumed is not None and held.known:
+                held.known = held.known.replace(resume_data=None)
         if answer.outcome == "woken" or answer.wakes != held.wakes or again:
             held.wakes, held.stale = max(answer.wakes, held.wakes), True
         else:
@@ -925,7 +947,7 @@ class Worker:
 
     def _cancel_here(self, turn: TurnCommit) -> None:
         """What a turn asks to end, and this worker has, need not wait for the next beat to hear of it."""
-        failed = turn.end == "finish" and turn.status != COMPLETED
+        failed = turn.end == "finish" and turn.status not in ORDERLY
         ranges = ((0, LAST),) if failed else turn.cancels
         for id in [*self.claims, *self.held] if ranges else ():
             owner, _, n = id.rpartition(".")
@@ -978,7 +1000,7 @@ class Worker:
             tell = self.observe or self.complain
             tell("failed", turn.id, load(turn.value)["message"])
         elif turn.end == "finish":
-            self._say("completed" if turn.status == COMPLETED else "cancelled", turn.id, "")
+            self._say(STATUS_NAMES[turn.status], turn.id, load(turn.value)["message"] if turn.status == BLOCKED else "")
 
 
 def _end(ended: Ended) -> tuple[int, str]:

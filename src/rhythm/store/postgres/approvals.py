@@ -1,8 +1,160 @@
-"""Approvals on PostgreSQL."""
+"""Approvals, pauses and resumes on PostgreSQL. Whoever decides wakes the execution first: its ready row orders all who decide at once."""
 
 from __future__ import annotations
 
-from rhythm.store.postgres.session import Session
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rhythm.store.access import Act, Actor
+from rhythm.store.approvals import (
+    CANCEL,
+    ESCALATE,
+    EXPIRED,
+    RESUME,
+    SERVICE,
+    ApprovalStore,
+    Decision,
+    ResumeRequest,
+    StoredApproval,
+    StoredDecision,
+    Verdict,
+    detail,
+    judge,
+    next_stage,
+)
+from rhythm.store.postgres.access import PostgresAccess
+from rhythm.store.postgres.connecting import Row
+from rhythm.store.postgres.connection import SQL, UndoneError
+from rhythm.store.postgres.rows import US, fields
+from rhythm.store.postgres.session import alone, transaction
 
 
-class PostgresApprovals(Session): ...
+class PostgresApprovals(PostgresAccess, ApprovalStore):
+    @transaction
+    def decide(self, id: str, decision: Decision) -> Verdict | None:
+        execution_id = id.rpartition(".")[0]
+        self.rows.call([execution_id])
+        found = self.rows.approvals([id], lock=True)
+        if not found or found[0].held:
+            raise UndoneError(None)
+        now = self.db.now()
+        held, revoked = self._business_roles(decision.actor, now)
+        made = [StoredDecision(*row) for row in self.db.all("decisions", ids=[id])]
+        concerned = {row[0] for row in self.db.all("concerned", id=execution_id)}
+        verdict = judge(found[0], made, decision, held, revoked, concerned)
+        if verdict.refusal or verdict.repeated:
+            raise UndoneError(verdict)
+        self._count_decision(found[0], len(made), decision, verdict, now)
+        return verdict
+
+    def _count_decision(self, approval: StoredApproval, n: int, made: Decision, verdict: Verdict, now: int) -> None:
+        actor, id = made.actor, approval.id
+        row = StoredDecision(id, n, actor.name, approval.role, made.decision, made.comment, approval.shown, made.key, actor.token, now)
+        self.db.do("insert_decision", **fields(row))
+        if verdict.stage is not None:
+            self._escalate([(approval, verdict.stage)], now)
+        if verdict.ended:
+            self._end_approvals([approval], verdict.ended, verdict.by, made.comment, now)
+        if verdict.ended and made.hold:
+            self.db.do("hold", id=approval.execution_id, by=actor.name, now=now)
+        self._audit(actor, [Act(f"approval.{made.decision}", id, detail(row, verdict))], now)
+
+    def _end_approvals(self, ended: Sequence[StoredApproval], decision: str, by: Sequence[str], comment: str, now: int) -> None:
+        data = json.dumps({"decision": decision, "by": list(by), "comment": comment})
+        rows = [dict(id=each.id, decision=decision, by=json.dumps(list(by)), comment=comment, data=data) for each in ended]
+        self.db.batch("end_approvals", rows, now=now)
+
+    def _escalate(self, escalated: Sequence[tuple[StoredApproval, int]], now: int) -> None:
+        self.db.batch("escalate_approvals", [{**next_stage(each, stage), "id": each.id} for each, stage in escalated], now=now)
+        self.rows.notify([each.id for each, _ in escalated], "escalated", now)
+
+    # pauses
+
+    @transaction
+    def pause(
+        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+    ) -> dict[str, bool]:
+        timeout_us, then_what = (None, None) if timeout_s is None else (int(timeout_s * US), then)
+        known = self._known(ids)
+        self.rows.call(list(ids))
+        now, by = self.db.now(), actor.name if actor else ""
+        values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
+        paused = {row[0] for row in self.db.all("pause", ids=sorted(known), **values)}
+        told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
+        self._audit(actor, [Act("execution.pause", id, told) for id in known if id in paused], now)
+        return {id: id in paused for id in known}
+
+    @transaction
+    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
+        known = self._known(ids)
+        self.rows.call(list(ids))
+        now, by = self.db.now(), actor.name if actor else ""
+        resumed = {row[0] for row in self.db.all("unpause", ids=sorted(known))}
+        self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
+        told = json.dumps({"reason": reason, "data": json.loads(data)})
+        self._audit(actor, [Act("execution.resume", id, told) for id in known if id in resumed], now)
+        return {id: id in resumed for id in known}
+
+    def _known(self, ids: Sequence[str]) -> list[str]:
+        found = {row[0] for row in self.db.all("executions_of", ids=list(ids))}
+        return [id for id in dict.fromkeys(ids) if id in found]
+
+    # services
+
+    def _fire_approvals(self, due: Sequence[str], now: int) -> int:
+        """Those whose time is over go to the next who may decide, or expire; their executions are locked and woken."""
+        over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
+        self._end_approvals([each for each in over if each.on_deadline != ESCALATE], EXPIRED, (), "", now)
+        self._escalate([(each, 0) for each in over if each.on_deadline == ESCALATE], now)
+        acts = {True: "approval.escalate", False: "approval.expire"}
+        self._audit(SERVICE, [Act(acts[each.on_deadline == ESCALATE], each.id) for each in over], now)
+        return len(over)
+
+    def _fire_pauses(self, due: Sequence[Row], now: int) -> int:
+        over = {row[0] for row in self.db.all("unpause", ids=sorted(row[0] for row in due))} if due else set()
+        ended = [id for id, then in due if then == CANCEL and id in over]
+        self._cancel(ended)
+        resumed = [id for id, then in due if then != CANCEL and id in over]
+        self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
+        told = '{"reason": "its pause is over"}'
+        acts = [("execution.cancel", ended), ("execution.resume", resumed)]
+        self._audit(SERVICE, [Act(action, id, told) for action, which in acts for id in which], now)
+        return len(over)
+
+    def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        raise NotImplementedError
+
+    # reading
+
+    @alone
+    def approvals(
+        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
+    ) -> list[StoredApproval]:
+        at, id = before or (None, None)
+        where, values = [b"NOT a.held"], dict[str, Any](limit=limit, role=role, execution=execution_id, at=at, id=id, status=status)
+        later = b"(a.created_at, a.id) < (%(at)s, %(id)s)"
+        conditions = [(b"a.role = %(role)s", role), (b"a.execution_id = %(execution)s", execution_id), (later, at)]
+        by_status = {"open": b"a.ended_at IS NULL", "cancelled": b"a.status = 7"}.get(status or "", b"a.decision = %(status)s")
+        for condition, value in (*conditions, (by_status, status)):
+            if value is not None:
+                where.append(condition)
+        order = b" ORDER BY a.created_at DESC, a.id DESC LIMIT %(limit)s"
+        text = SQL["approval"] + b" WHERE " + b" AND ".join(where) + order
+        return [StoredApproval(*row) for row in self.db.query(text, values).fetchall()]
+
+    @alone
+    def approval(self, id: str) -> StoredApproval | None:
+        found = self.rows.approvals([id])
+        return found[0] if found and not found[0].held else None
+
+    def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
+        return [StoredDecision(*row) for row in self._all("decisions", ids=list(ids))]
+
+    def resumes(self, id: str) -> list[ResumeRequest]:
+        return [ResumeRequest(*row) for row in self._all("resumes", id=id)]
+
+
+def _is_due(approval: StoredApproval, now: int) -> bool:
+    """Once more, now that the row is locked: it may have been escalated meanwhile."""
+    return approval.deadline_at is not None and approval.deadline_at <= now

@@ -1,0 +1,101 @@
+-- name: insert_approvals
+INSERT INTO approvals (id, execution_id, n, role, reason, data, quorum, four_eyes, requested_by, stages, notify, timeout_us, on_deadline,
+                       deadline_at, held, created_at)
+SELECT x.execution_id || '.' || x.n, x.execution_id, x.n, x.role, x.reason, x.data, x.quorum, x.four_eyes, r.started_by, x.stages, x.notify,
+  x.timeout_us, x.on_deadline, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held, %(now)s
+FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(role)s::text[], %(reason)s::text[], %(data)s::text[], %(quorum)s::int[],
+  %(four_eyes)s::bool[], %(stages)s::text[], %(notify)s::text[], %(timeout_us)s::bigint[], %(on_deadline)s::text[], %(held)s::bool[])
+  AS x(execution_id, n, role, reason, data, quorum, four_eyes, stages, notify, timeout_us, on_deadline, held)
+JOIN executions e ON e.id = x.execution_id LEFT JOIN executions r ON r.id = e.root_id
+
+-- name: cancel_approvals
+UPDATE approvals a SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.ended_at IS NULL
+
+-- name: release_approvals
+UPDATE approvals a SET held = false, deadline_at = %(now)s + a.timeout_us
+FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.held AND a.ended_at IS NULL RETURNING a.id
+
+-- name: approval
+SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eyes, a.requested_by, a.stages, a.notify, a.timeout_us,
+  a.on_deadline, a.deadline_at, a.held, a.created_at, a.escalated, a.status, a.decision, a.decided_by, a.comment, a.ended_at,
+  coalesce((SELECT e.name FROM executions e WHERE e.id = a.execution_id), '')
+FROM approvals a
+
+-- name: decisions
+SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at FROM approval_decisions
+WHERE approval_id = ANY(%(ids)s::text[]) ORDER BY approval_id, n
+
+-- name: insert_decision
+INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at)
+VALUES (%(approval_id)s, %(n)s, %(actor)s, %(role)s, %(decision)s, %(comment)s, %(shown)s, %(key)s, %(token)s, %(at)s)
+
+-- name: end_approvals
+-- With the record of what lets their executions go on.
+WITH ended AS (
+  UPDATE approvals a SET status = 5, decision = x.decision, decided_by = x.by, comment = x.comment, ended_at = %(now)s
+  FROM unnest(%(id)s::text[], %(decision)s::text[], %(by)s::text[], %(comment)s::text[]) AS x(id, decision, by, comment)
+  WHERE a.id = x.id AND a.ended_at IS NULL RETURNING a.id, a.execution_id)
+INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
+SELECT ended.execution_id, 'approval', ended.id, x.data, '', %(now)s
+FROM ended JOIN unnest(%(id)s::text[], %(data)s::text[]) AS x(id, data) ON x.id = ended.id
+
+-- name: escalate_approvals
+UPDATE approvals a SET role = x.role, timeout_us = x.timeout_us, on_deadline = x.on_deadline, stages = x.stages,
+  deadline_at = %(now)s + x.timeout_us, escalated = a.escalated + 1
+FROM unnest(%(id)s::text[], %(role)s::text[], %(timeout_us)s::bigint[], %(on_deadline)s::text[], %(stages)s::text[])
+  AS x(id, role, timeout_us, on_deadline, stages)
+WHERE a.id = x.id AND a.ended_at IS NULL
+
+-- name: due_approvals
+SELECT id, execution_id FROM approvals
+WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
+
+-- name: concerned
+-- Who gave an execution, or what started it, data when it went on.
+SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q ON q.execution_id = ANY(ARRAY[e.id, e.root_id])
+WHERE e.id = %(id)s AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+
+-- name: pause
+UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,
+  paused_until = %(now)s + %(timeout_us)s::bigint, paused_then = %(then)s
+WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND type = 0 RETURNING id
+
+-- name: hold
+-- What was paused already stays so, for the reason that was given.
+UPDATE executions SET paused_at = %(now)s, paused_reason = 'approval_decided', paused_by = %(by)s
+WHERE id = %(id)s AND status < 5 AND paused_at IS NULL
+
+-- name: unpause
+UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
+WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNING id
+
+-- name: due_pauses
+SELECT id, paused_then FROM executions
+WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= %(now)s ORDER BY paused_until LIMIT %(limit)s
+
+-- name: insert_resumes
+INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
+SELECT x.id, x.by, x.by_id, x.data, x.reason, %(now)s
+FROM unnest(%(id)s::text[], %(by)s::text[], %(by_id)s::text[], %(data)s::text[], %(reason)s::text[]) AS x(id, by, by_id, data, reason)
+
+-- name: executed_resumes
+UPDATE execution_resume_requests q SET executed_at = %(now)s, error_message = x.error
+FROM unnest(%(id)s::text[], %(upto)s::bigint[], %(error)s::text[]) AS x(id, upto, error)
+WHERE q.execution_id = x.id AND q.id <= x.upto AND q.executed_at IS NULL
+
+-- name: resumes
+SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
+FROM execution_resume_requests WHERE execution_id = %(id)s ORDER BY id
+
+-- name: prune_approvals
+DELETE FROM approvals t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')
+
+-- name: prune_decisions
+DELETE FROM approval_decisions t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.approval_id >= x.id || '.' AND t.approval_id < x.id || '/'
+
+-- name: prune_resumes
+DELETE FROM execution_resume_requests t USING unnest(%(ids)s::text[]) AS x(id)
+WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id < x.id || '/')

@@ -259,6 +259,9 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t
 UNION ALL
 SELECT w.execution_id, w.n, CASE WHEN w.status <> 7 THEN w.ended_at END, CASE WHEN w.status = 7 THEN w.ended_at END, coalesce(w.status, 0)
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
+UNION ALL
+SELECT a.execution_id, a.n, CASE WHEN a.status <> 7 THEN a.ended_at END, CASE WHEN a.status = 7 THEN a.ended_at END, NULL
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n
 
 -- name: mailboxes
 SELECT execution_id, id, name, received_at FROM workflow_signals

@@ -5,14 +5,15 @@ An item whose claim is lost falls out by itself and takes nothing with it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
+from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
-    FAILED,
     PENDING,
     TERMINAL,
     Committed,
@@ -38,8 +39,9 @@ class Known(Record):
 
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events, turn.settled)
-    return turn.end == "own" and turn.attributes is None and not any(others) and not is_large(turn.snapshot)
+    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events, turn.settled,
+              turn.approvals)  # fmt: skip
+    return turn.end == "own" and turn.attributes is None and turn.resumed is None and not any(others) and not is_large(turn.snapshot)
 
 
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
@@ -90,6 +92,7 @@ class Flush:
         self._consume(won)
         self._deliver([signal for turn in won for signal in turn.signals])
         self._tell(won)
+        self._executed([turn for turn in won if turn.resumed is not None])
         self._finish([turn for turn in won if turn.end == "finish"])
         self._suspend([turn for turn in won if turn.end != "finish"])
         return self._leave(won, promoted), accepted
@@ -151,6 +154,7 @@ class Flush:
         self.rows.start([new for turn in won for new in turn.starts if new.child_no not in turn.promoted], self.now)
         self._set_timers(won)
         self._set_waits(won)
+        self._set_approvals(won)
         self.rows.flag([Range(turn.id, *numbers) for turn in won for numbers in turn.cancels], self.now)
         opened = [(turn.id, wait.n) for turn in won for wait in turn.waits if not wait.held]
         opened += self.rows.release([Range(turn.id, *numbers) for turn in won for numbers in turn.releases], self.now)
@@ -163,6 +167,16 @@ class Flush:
             for turn in won for wait in turn.waits
         ]  # fmt: skip
         self.db.batch("insert_waits", waits, now=self.now)
+
+    def _set_approvals(self, won: Sequence[TurnCommit]) -> None:
+        asked = [(turn.id, new) for turn in won for new in turn.approvals]
+        rows = [
+            {name: value for name, value in fields(new).items() if name != "timeout_s"}
+            | dict(execution_id=id, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US))
+            for id, new in asked
+        ]
+        self.db.batch("insert_approvals", rows, now=self.now)
+        self.rows.notify([child_id(id, new.n) for id, new in asked if new.notify != "null" and not new.held], "requested", self.now)
 
     def _set_timers(self, won: Sequence[TurnCommit]) -> None:
         timers = [
@@ -209,7 +223,7 @@ class Flush:
         told = [
             dict(id=turn.id, seq=turn.seq + 1, fence=turn.fence, worker=turn.worker, from_status=self.known[turn.id].status,
                  to_status=self._to(turn), cause=turn.cause, statement=turn.statement,
-                 error=self._value(turn) if turn.end == "finish" and self._to(turn) in (FAILED, CANCELLED) else None)
+                 error=self._value(turn) if turn.end == "finish" and self._to(turn) != COMPLETED else None)
             for turn in won
         ]  # fmt: skip
         told += [
@@ -219,6 +233,15 @@ class Flush:
             if new.failed is not None
         ]
         self.db.batch("insert_history", told, now=self.now)
+
+    def _executed(self, won: Sequence[TurnCommit]) -> None:
+        """What let executions go on has led to a turn; one that has failed with it says why."""
+        rows = [
+            dict(id=turn.id, upto=turn.resumed,
+                 error=json.loads(self._value(turn))["message"] if turn.end == "finish" and self._to(turn) != COMPLETED else None)
+            for turn in won
+        ]  # fmt: skip
+        self.db.batch("executed_resumes", rows, now=self.now)
 
     def _finish(self, turns: Sequence[TurnCommit]) -> None:
         ends = [End(turn.id, self._to(turn), self._value(turn), turn.fence, turn.worker) for turn in turns]

@@ -249,7 +249,11 @@ UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(i
 -- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
-  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
+  (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
+    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL),
+  (SELECT q.trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+    ORDER BY q.id DESC LIMIT 1)
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -266,7 +270,7 @@ SELECT x.id FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[],
 WHERE EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.finished_at IS NULL OFFSET 0)
   AND NOT (x.fails AND EXISTS (
-    SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7)))
+    SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7, 8)))
 
 -- name: ended
 SELECT parent_id, child_no, status, coalesce(result, error, 'null'), finished_at, type, name
@@ -280,6 +284,10 @@ SELECT w.execution_id, w.n, w.status,
   w.ended_at, 2, w.type
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n
 LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
+UNION ALL
+SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 'by', a.decided_by::json, 'comment', a.comment)::text, a.ended_at,
+  3, a.role
+FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n WHERE a.ended_at IS NOT NULL
 
 -- name: mail
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
@@ -435,9 +443,15 @@ SELECT e.id, e.type, e.n, e.data, e.published_at FROM unnest(%(type)s::text[], %
 CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
 
 -- name: end_waits
-UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
+-- With the record of what lets their executions go on.
+WITH ended AS (
+  UPDATE event_waits w SET status = %(status)s, event_id = x.event_id, ended_at = %(now)s
 FROM unnest(%(id)s::text[], %(n)s::bigint[], %(event_id)s::text[]) AS x(id, n, event_id)
-WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.n
+  WHERE w.execution_id = x.id AND w.n = x.n AND w.ended_at IS NULL RETURNING w.execution_id, w.n, w.type, w.event_id),
+told AS (
+  INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
+  SELECT execution_id, 'event', event_id, '{"type": ' || to_json(type)::text || '}', '', %(now)s FROM ended WHERE event_id IS NOT NULL)
+SELECT n FROM ended
 
 -- name: due_waits
 SELECT execution_id, n FROM event_waits
@@ -456,8 +470,10 @@ events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id
 DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
 
 -- name: delete_waits
-WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]))
-DELETE FROM timer_tasks WHERE execution_id = ANY(%(completed)s::text[])
+-- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
+WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
+asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND ended_at IS NULL)
+DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 
 -- name: cancel_timers
 UPDATE timer_tasks t SET cancelled_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
@@ -542,10 +558,6 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND st
 -- name: free_due
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND due_at <= %(now)s RETURNING queue
 
--- name: set_pause
-UPDATE executions SET paused_at = CASE WHEN %(paused)s THEN now_us() END, paused_reason = %(reason)s, paused_by = %(by)s
-WHERE id = %(id)s AND status < 5 RETURNING id
-
 -- name: lock_execution
 -- Of two retries of one execution the second finds the first.
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
@@ -623,6 +635,8 @@ UPDATE executions SET timed_out_at = %(now)s WHERE id = ANY(%(ids)s::text[]) AND
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(paused_until) FROM executions WHERE paused_until IS NOT NULL AND finished_at IS NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL) AS next
 

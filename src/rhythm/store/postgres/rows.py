@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.base import COMPLETED, FREE, SYSTEM_QUEUE, WORKFLOW, NewExecution
+from rhythm.store.approvals import StoredApproval, notice
+from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
-from rhythm.store.postgres.connection import AgainError, Connection
+from rhythm.store.postgres.connection import SQL, AgainError, Connection
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -142,10 +143,10 @@ class Rows:
 
     def end_workflows(self, ends: Sequence[End], now: int) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
-        self.flag([Range(end.id) for end in ends if end.status != COMPLETED], now)
+        self.flag([Range(end.id) for end in ends if end.status not in ORDERLY], now)
         if ends:
-            completed = [end.id for end in ends if end.status == COMPLETED]
-            self.db.do("delete_waits", ids=[end.id for end in ends], completed=completed)
+            orderly = [end.id for end in ends if end.status in ORDERLY]
+            self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly, now=now)
         self.finish(ends, now)
 
     def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:
@@ -160,6 +161,7 @@ class Rows:
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)
+        self.db.batch("cancel_approvals", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
         if workflows:
             self.free_delayed(workflows)
@@ -171,7 +173,25 @@ class Rows:
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows, now=now)
         self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
+        self.notify([row[0] for row in self.db.batch("release_approvals", rows, now=now)], "requested", now)
         return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
+
+    # people
+
+    def approvals(self, ids: Sequence[str], lock: bool = False) -> list[StoredApproval]:
+        end = b" ORDER BY a.id FOR UPDATE OF a" if lock else b""
+        text = SQL["approval"] + b" WHERE a.id = ANY(%(ids)s::text[])" + end
+        return [StoredApproval(*row) for row in self.db.query(text, {"ids": list(ids)}).fetchall()] if ids else []
+
+    def notify(self, ids: Sequence[str], what: str, now: int) -> None:
+        """Queues the tasks that tell people about approvals, where their workflows name one."""
+        tasks = [task for each in self.approvals(ids) if (task := notice(each, what))]
+        if tasks:
+            self.start([NewExecution(type=TASK, **task) for task in tasks], now)
+
+    def resumed(self, rows: Sequence[dict[str, Any]], now: int) -> None:
+        """Records what lets executions go on."""
+        self.db.batch("insert_resumes", rows, now=now)
 
 
 def _columns(new: NewExecution) -> dict[str, Any]:

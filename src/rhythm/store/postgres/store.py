@@ -62,7 +62,6 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
-from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.approvals import PostgresApprovals
 from rhythm.store.postgres.connecting import Row, connected
 from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneError
@@ -76,7 +75,7 @@ from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits")
+PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes")
 
 
 class Expired(Record):
@@ -90,7 +89,7 @@ class Expired(Record):
     now: int
 
 
-class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.Store):
+class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True
@@ -471,13 +470,6 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
         return {row[0]: row[0] in flagged for row in known}
 
     @transaction
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        self.rows.call([id])
-        if not self.db.all("set_pause", id=id, paused=paused, reason=reason, by=by):
-            raise UndoneError(False if self.db.all("executions_of", ids=[id]) else None)
-        return True
-
-    @transaction
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         self.db.do("lock_execution", id=id)
         if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
@@ -542,13 +534,20 @@ class PostgresStore(PostgresApprovals, PostgresAccess, PostgresSchedules, base.S
         waits = self.db.all("due_waits", now=now, limit=limit)
         delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
-        count, fired = self._fire(timers, waits, delayed, late, now) if timers or waits or delayed or late else (0, [])
+        approvals = self.db.all("due_approvals", now=now, limit=limit)
+        pauses = self.db.all("due_pauses", now=now, limit=limit)
+        asked = [*(row[1] for row in approvals), *(row[0] for row in pauses)]
+        due = any((timers, waits, delayed, late, asked))
+        count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
+        if asked:
+            count += self._fire_approvals([row[0] for row in approvals], now) + self._fire_pauses(pauses, now)
         return count, fired, self.db.all("next_due")[0][0]
 
     def _fire(
-        self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], now: int
+        self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], asked: Sequence[str], now: int
     ) -> tuple[int, list[int]]:
-        waiting = [row[0] for row in (*timers, *waits)]
+        """`asked`: those whose approval or pause is over, to be woken too."""
+        waiting = [*(row[0] for row in (*timers, *waits)), *asked]
         self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
         freed = [row[0] for row in self.db.all("free_due", ids=delayed, now=now)]

@@ -1,8 +1,221 @@
-"""Approvals on SQLite."""
+"""Approvals, pauses and resumes on SQLite."""
 
 from __future__ import annotations
 
-from rhythm.store.sqlite.session import Session
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rhythm.ids import child_id
+from rhythm.store.access import Act, Actor
+from rhythm.store.approvals import (
+    CANCEL,
+    ESCALATE,
+    EXPIRED,
+    RESUME,
+    SERVICE,
+    ApprovalStore,
+    Decision,
+    NewApproval,
+    ResumeRequest,
+    StoredApproval,
+    StoredDecision,
+    Verdict,
+    detail,
+    judge,
+    next_stage,
+    notice,
+)
+from rhythm.store.base import TASK, TERMINAL, NewExecution
+from rhythm.store.sqlite.access import SqliteAccess
+from rhythm.store.sqlite.rows import Rows
+from rhythm.store.sqlite.session import SQL, US
 
 
-class SqliteApprovals(Session): ...
+class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
+    def decide(self, id: str, decision: Decision) -> Verdict | None:
+        with self._transaction():
+            approval, now, actor = self._approval(id), self.clock(), decision.actor
+            if approval is None or approval.held:
+                return None
+            held, revoked = self._business_roles(actor, now)
+            concerned = {name for (name,) in self._all("concerned", approval.execution_id)}
+            verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned)
+            if not verdict.refusal and not verdict.repeated:
+                self._count_decision(approval, decision, verdict, now)
+            return verdict
+
+    def _count_decision(self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int) -> None:
+        actor, id = made.actor, approval.id
+        row = StoredDecision(
+            id,
+            len(self._decisions([id])),
+            actor.name,
+            approval.role,
+            made.decision,
+            made.comment,
+            approval.shown,
+            made.key,
+            actor.token,
+            now,
+        )
+        self._all("insert_decision", dict(zip(row._fields, row.astuple(), strict=True)))
+        if verdict.stage is not None:
+            self._escalate(approval, verdict.stage, now)
+        if verdict.ended:
+            self._end_approval(approval, verdict.ended, verdict.by, made.comment, now)
+        if verdict.ended and made.hold:
+            self._all("hold", {"id": approval.execution_id, "by": actor.name, "now": now})
+        self._audit(actor, [Act(f"approval.{made.decision}", id, detail(row, verdict))], now)
+
+    def _end_approval(self, approval: StoredApproval, decision: str, by: Sequence[str], comment: str, now: int) -> None:
+        names, data = json.dumps(list(by)), json.dumps({"decision": decision, "by": list(by), "comment": comment})
+        self._all("end_approval", {"id": approval.id, "decision": decision, "by": names, "comment": comment, "now": now})
+        self._resumed(approval.execution_id, "approval", approval.id, data, now)
+        self._wake(approval.execution_id, now)
+
+    def _escalate(self, approval: StoredApproval, stage: int, now: int) -> None:
+        self._all("escalate_approval", {**next_stage(approval, stage), "id": approval.id, "now": now})
+        self._notify(approval.id, "escalated", now)
+
+    def _notify(self, id: str, what: str, now: int) -> None:
+        approval = self._approval(id)
+        task = notice(approval, what) if approval else None
+        if task:
+            self._start(NewExecution(type=TASK, **task), now)
+
+    # for turns
+
+    def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
+        id, timeout_us = child_id(execution_id, new.n), None if new.timeout_s is None else int(new.timeout_s * US)
+        values = dict(zip(new._fields, new.astuple(), strict=True))
+        self._all("insert_approval", {**values, "id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now})
+        if not new.held:
+            self._notify(id, "requested", now)
+
+    def _release_approvals(self, execution_id: str, first: int, last: int, now: int) -> None:
+        for (id,) in self._all("release_approvals", {"id": execution_id, "first": first, "last": last, "now": now}):
+            self._notify(id, "requested", now)
+
+    def _executed(self, id: str, upto: int, error: str | None, now: int) -> None:
+        """What let an execution go on has led to a turn; one that has failed with it says why."""
+        message = json.loads(error)["message"] if error else None
+        self._all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
+
+    def _resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
+        self._all("insert_resume", {"id": id, "by": by, "by_id": by_id, "data": data, "reason": reason, "now": now})
+
+    # pauses
+
+    def pause(
+        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+    ) -> dict[str, bool]:
+        with self._transaction():
+            now, known = self.clock(), self._known(ids)
+            timeout_us = None if timeout_s is None else int(timeout_s * US)
+            by, then_what = actor.name if actor else "", then if timeout_s is not None else None
+            values = {"reason": reason, "by": by, "timeout_us": timeout_us, "then": then_what, "now": now}
+            paused = {id: row[0] < TERMINAL and bool(self._count("pause", {**values, "id": id})) for id, row in known.items()}
+            self._look_up(known, paused, now)
+            detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
+            self._audit(actor, [Act("execution.pause", id, detail) for id, changed in paused.items() if changed], now)
+            return paused
+
+    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
+        with self._transaction():
+            now, known = self.clock(), self._known(ids)
+            resumed = {id: bool(self._all("unpause", id)) for id in known}
+            for id in (id for id, changed in resumed.items() if changed):
+                self._resumed(id, "manual", actor.name if actor else "", data, now, reason)
+            self._look_up(known, resumed, now)
+            detail = json.dumps({"reason": reason, "data": json.loads(data)})
+            self._audit(actor, [Act("execution.resume", id, detail) for id, changed in resumed.items() if changed], now)
+            return resumed
+
+    def _known(self, ids: Sequence[str]) -> dict[str, Any]:
+        found = {id: self._one("status_of", id) for id in ids}
+        return {id: row for id, row in found.items() if row}
+
+    def _look_up(self, known: dict[str, Any], changed: dict[str, bool], now: int) -> None:
+        """Whoever has them looks again; one that is held back looks when it begins."""
+        for id, row in known.items():
+            if changed[id] and not row[5]:
+                self._wake(id, now)
+
+    # services
+
+    def _fire_approvals(self, limit: int, now: int) -> int:
+        """Those whose time is over go to the next who may decide, or expire."""
+        due = [approval for (id,) in self._all("due_approvals", now, limit) if (approval := self._approval(id))]
+        for approval in due:
+            if approval.on_deadline == ESCALATE:
+                self._escalate(approval, 0, now)
+            else:
+                self._end_approval(approval, EXPIRED, (), "", now)
+        acts = {True: "approval.escalate", False: "approval.expire"}
+        self._audit(SERVICE, [Act(acts[approval.on_deadline == ESCALATE], approval.id) for approval in due], now)
+        return len(due)
+
+    def _fire_pauses(self, limit: int, now: int) -> int:
+        due = self._all("due_pauses", now, limit)
+        for id, then in due:
+            self._all("unpause", id)
+            row = self._one("status_of", id)
+            if then == CANCEL:
+                self._cancel(id, row, now)
+            else:
+                self._resumed(id, "timeout", "", "null", now)
+                self._look_up({id: row}, {id: True}, now)
+        acts = [
+            Act("execution.cancel" if then == CANCEL else "execution.resume", id, '{"reason": "its pause is over"}') for id, then in due
+        ]
+        self._audit(SERVICE, acts, now)
+        return len(due)
+
+    def _cancel(self, id: str, row: Any, now: int) -> bool:
+        raise NotImplementedError
+
+    # reading
+
+    def approvals(
+        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
+    ) -> list[StoredApproval]:
+        where, args = ["NOT a.held"], list[Any]()
+        conditions = (
+            ("a.role = ?", role), ("a.execution_id = ?", execution_id), ("(a.created_at, a.id) < (?, ?)", *(before or [None])),
+        )  # fmt: skip
+        for condition, *values in conditions:
+            if values[0] is not None:
+                where.append(condition)
+                args += values
+        if status == "open":
+            where.append("a.ended_at IS NULL")
+        elif status == "cancelled":
+            where.append("a.status = 7")
+        elif status is not None:
+            where.append("a.decision = ?")
+            args.append(status)
+        text = f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id DESC LIMIT ?"
+        return [_stored(row) for row in self._read(text, (*args, limit))]
+
+    def approval(self, id: str) -> StoredApproval | None:
+        rows = self._read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,))
+        return _stored(rows[0]) if rows else None
+
+    def _approval(self, id: str) -> StoredApproval | None:
+        rows, _ = self._run(f"{SQL['approval']} WHERE a.id = ?", (id,))
+        return _stored(rows[0]) if rows else None
+
+    def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
+        return [StoredDecision(*row) for row in self._read(SQL["decisions"], (json.dumps(list(ids)),))]
+
+    def _decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
+        return [StoredDecision(*row) for row in self._all("decisions", json.dumps(list(ids)))]
+
+    def resumes(self, id: str) -> list[ResumeRequest]:
+        return [ResumeRequest(*row) for row in self._read(SQL["resumes"], (id,))]
+
+
+def _stored(row: Sequence[Any]) -> StoredApproval:
+    approval = StoredApproval(*row)
+    return approval.replace(four_eyes=bool(approval.four_eyes), held=bool(approval.held))

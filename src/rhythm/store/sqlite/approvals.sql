@@ -1,0 +1,72 @@
+-- name: insert_approval
+INSERT INTO approvals (id, execution_id, n, role, reason, data, quorum, four_eyes, requested_by, stages, notify, timeout_us, on_deadline,
+                       deadline_at, held, created_at)
+SELECT :id, :execution_id, :n, :role, :reason, :data, :quorum, :four_eyes, r.started_by, :stages, :notify, :timeout_us, :on_deadline,
+  CASE WHEN NOT :held THEN :now + :timeout_us END, :held, :now
+FROM executions e LEFT JOIN executions r ON r.id = e.root_id WHERE e.id = :execution_id
+
+-- name: cancel_approvals
+UPDATE approvals SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
+
+-- name: release_approvals
+UPDATE approvals SET held = 0, deadline_at = :now + timeout_us
+WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING id
+
+-- name: approval
+SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eyes, a.requested_by, a.stages, a.notify, a.timeout_us,
+  a.on_deadline, a.deadline_at, a.held, a.created_at, a.escalated, a.status, a.decision, a.decided_by, a.comment, a.ended_at,
+  coalesce(e.name, '')
+FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id
+
+-- name: decisions
+SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at FROM approval_decisions
+WHERE approval_id IN (SELECT value FROM json_each(?)) ORDER BY approval_id, n
+
+-- name: insert_decision
+INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at)
+VALUES (:approval_id, :n, :actor, :role, :decision, :comment, :shown, :key, :token, :at)
+
+-- name: end_approval
+UPDATE approvals SET status = 5, decision = :decision, decided_by = :by, comment = :comment, ended_at = :now WHERE id = :id AND ended_at IS NULL
+
+-- name: escalate_approval
+UPDATE approvals SET role = :role, timeout_us = :timeout_us, on_deadline = :on_deadline, stages = :stages, deadline_at = :now + :timeout_us,
+  escalated = escalated + 1
+WHERE id = :id AND ended_at IS NULL
+
+-- name: due_approvals
+SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
+
+-- name: concerned
+-- Who gave an execution, or what started it, data when it went on.
+SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q ON q.execution_id IN (e.id, e.root_id)
+WHERE e.id = ? AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+
+-- name: pause
+UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :reason, paused_by = :by, paused_until = :now + :timeout_us,
+  paused_then = :then
+WHERE id = :id AND status < 5 AND type = 0
+
+-- name: hold
+-- What was paused already stays so, for the reason that was given.
+UPDATE executions SET paused_at = :now, paused_reason = 'approval_decided', paused_by = :by WHERE id = :id AND status < 5 AND paused_at IS NULL
+
+-- name: unpause
+UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
+WHERE id = ? AND status < 5 AND paused_at IS NOT NULL RETURNING id
+
+-- name: due_pauses
+SELECT id, paused_then FROM executions
+WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= ? AND paused_at IS NOT NULL ORDER BY paused_until LIMIT ?
+
+-- name: insert_resume
+INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
+VALUES (:id, :by, :by_id, :data, :reason, :now)
+
+-- name: executed_resumes
+UPDATE execution_resume_requests SET executed_at = :now, error_message = :error
+WHERE execution_id = :id AND id <= :upto AND executed_at IS NULL
+
+-- name: resumes
+SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
+FROM execution_resume_requests WHERE execution_id = ? ORDER BY id

@@ -259,6 +259,9 @@ FROM json_each(:rows) x CROSS JOIN timer_tasks t ON t.execution_id = json_extrac
 UNION ALL
 SELECT w.execution_id, w.n, CASE WHEN w.status <> 7 THEN w.ended_at END, CASE WHEN w.status = 7 THEN w.ended_at END, coalesce(w.status, 0)
 FROM json_each(:rows) x CROSS JOIN event_waits w ON w.execution_id = json_extract(x.value, '$[0]') AND w.n = json_extract(x.value, '$[1]')
+UNION ALL
+SELECT a.execution_id, a.n, CASE WHEN a.status <> 7 THEN a.ended_at END, CASE WHEN a.status = 7 THEN a.ended_at END, NULL
+FROM json_each(:rows) x CROSS JOIN approvals a ON a.execution_id = json_extract(x.value, '$[0]') AND a.n = json_extract(x.value, '$[1]')
 
 -- name: mailboxes
 SELECT execution_id, id, name, received_at FROM workflow_signals

@@ -156,7 +156,11 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 -- name: load
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
-  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us()
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
+  (SELECT json_group_array(json_array(id, trigger_data)) FROM (SELECT q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END
+    AS trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL ORDER BY q.id)),
+  (SELECT q.trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+    ORDER BY q.id DESC LIMIT 1)
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
@@ -171,7 +175,7 @@ SELECT e.id FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE 
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND finished_at IS NULL LIMIT 1
 
 -- name: failed_child
-SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7) LIMIT 1
+SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7, 8) LIMIT 1
 
 -- name: ended_children
 SELECT e.parent_id, e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
@@ -187,6 +191,10 @@ SELECT w.execution_id, w.n, w.status,
   w.ended_at, 2, w.type
 FROM json_each(:numbers) x CROSS JOIN event_waits w ON w.execution_id = json_extract(x.value, '$[0]') AND w.n = json_extract(x.value, '$[1]')
 LEFT JOIN events e ON e.id = w.event_id WHERE w.ended_at IS NOT NULL
+UNION ALL
+SELECT a.execution_id, a.n, a.status, json_object('decision', a.decision, 'by', json(a.decided_by), 'comment', a.comment), a.ended_at, 3, a.role
+FROM json_each(:numbers) x CROSS JOIN approvals a ON a.execution_id = json_extract(x.value, '$[0]') AND a.n = json_extract(x.value, '$[1]')
+WHERE a.ended_at IS NOT NULL
 
 -- name: mail
 SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
@@ -352,9 +360,6 @@ WHERE id = :id AND status < 5
 -- name: free_delayed
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 
--- name: set_pause
-UPDATE executions SET paused_at = :paused_at, paused_reason = :reason, paused_by = :by WHERE id = :id AND status < 5
-
 -- name: retries
 SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
@@ -413,6 +418,8 @@ UPDATE executions SET timed_out_at = ? WHERE id = ? AND status < 5
 SELECT min(at), now_us() FROM (
   SELECT min(fire_at) AS at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL
   UNION ALL SELECT min(deadline_at) FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(deadline_at) FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL
+  UNION ALL SELECT min(paused_until) FROM executions WHERE paused_until IS NOT NULL AND finished_at IS NULL
   UNION ALL SELECT min(due_at) FROM ready WHERE state = 2
   UNION ALL SELECT min(timeout_at) FROM executions WHERE timeout_at IS NOT NULL AND timed_out_at IS NULL AND finished_at IS NULL)
 

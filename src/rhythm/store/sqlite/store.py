@@ -16,10 +16,9 @@ from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
-    DELAYED,
     FAILED,
     FORGOTTEN_S,
-    FREE,
+    ORDERLY,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
@@ -58,12 +57,11 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
 )  # fmt: skip
-from rhythm.store.blobs import inline, is_large
+from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
-from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.approvals import SqliteApprovals
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
@@ -71,7 +69,7 @@ from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
 LAST = 2**62  # a child number beyond all others
 
 
-class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
+class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
     package = PACKAGE
@@ -150,33 +148,6 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         for (id,) in self._all("keyed", new.name, new.key):
             self._cancel(id, self._one("status_of", id), now)
             self._all("let_go_of_key", id)
-
-    def _start(self, new: NewExecution, now: int) -> Started:
-        row = dict(
-            id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
-            child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
-            held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
-            started_by=new.started_by,
-        )  # fmt: skip
-        if not self._one("insert_execution", row):
-            id, name = self._one("existing_execution", row)
-            return Started(id, created=False, name=name)
-        if new.type == WORKFLOW:
-            self._all("insert_context", new.id, inline(new.snapshot), now)
-            self._insert_blob(new.id, new.snapshot)
-        if not new.held:
-            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
-        return Started(new.id, created=True)
-
-    def _make_ready(
-        self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0, crashes: int = 0
-    ) -> None:
-        state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
-
-    def _wake(self, id: str, now: int) -> None:
-        self._all("wake", id, 0, now)
 
     # claims
 
@@ -361,7 +332,9 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             self._deliver(signal, now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
-        error = value if to in (FAILED, CANCELLED) and turn.end == "finish" else None
+        error = value if to != COMPLETED and turn.end == "finish" else None
+        if turn.resumed is not None:
+            self._executed(turn.id, turn.resumed, error, now)
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
@@ -377,10 +350,6 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         if turn.snapshot is not None:
             self._all("delete_blob", turn.id)
         self._insert_blob(turn.id, turn.snapshot)
-
-    def _insert_blob(self, id: str, snapshot: bytes | None) -> None:
-        if is_large(snapshot):
-            self._all("insert_blob", id, snapshot)
 
     def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
         """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
@@ -426,6 +395,8 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
                     "now": now,
                 },
             )
+        for approval in turn.approvals:
+            self._request(turn.id, approval, now)
         for first, last in turn.cancels:
             self._flag(turn.id, first, last, now)
         for first, last in turn.releases:
@@ -449,6 +420,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         self._all("cancel_timers", now, id, first, last)
         self._all("cancel_waits", now, id, first, last)
+        self._all("cancel_approvals", now, id, first, last)
         for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
             if type == WORKFLOW:
                 self._all("free_delayed", child)
@@ -457,16 +429,18 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
     def _release(self, id: str, first: int, last: int, now: int) -> list[int]:
         """Lets children begin that were held back; the waits for events that are open from now on."""
         self._all("release_timers", {"id": id, "first": first, "last": last, "now": now})
+        self._release_approvals(id, first, last, now)
         for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last, "now": now}):
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
-        if status == COMPLETED:
+        if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now)
         self._all("delete_waits", id)
+        self._all("cancel_approvals", now, id, 0, LAST)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(
@@ -589,6 +563,7 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
         for match in found:
             wait = match.wait
             self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
+            self._resumed(wait.execution_id, "event", match.event.id, json.dumps({"type": match.event.type}), now)
             self._wake(wait.execution_id, now)
 
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
@@ -611,18 +586,6 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             self._all("delete_ready", id)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
-
-    def pause(self, id: str, paused: bool, reason: str = "", by: str = "") -> bool | None:
-        with self._transaction():
-            row, now = self._one("status_of", id), self.clock()
-            if row is None:
-                return None
-            if row[0] >= TERMINAL:
-                return False
-            self._all("set_pause", {"id": id, "paused_at": now if paused else None, "reason": reason, "by": by})
-            if not row[5]:
-                self._wake(id, now)
-            return True
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
@@ -689,11 +652,12 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
             over = self._all("due_timeouts", now, limit)
             for id, type in over:
                 self._time_out(id, type, now)
+            people = self._fire_approvals(limit, now) + self._fire_pauses(limit, now)
             next_due = self._one("next_due")[0]
         if late is not None:
             for _, _, fire_at in timers:
                 late((now - fire_at) / US)
-        return len(timers) + len(waits) + len(delayed) + len(over), next_due
+        return len(timers) + len(waits) + len(delayed) + len(over) + people, next_due
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
@@ -749,7 +713,8 @@ class SqliteStore(SqliteApprovals, SqliteAccess, SqliteSchedules, base.Store):
                 for table, column in (
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
-                    ("event_waits", "execution_id"), ("ready", "id"),
+                    ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
+                    ("execution_resume_requests", "execution_id"), ("ready", "id"),
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)

@@ -44,7 +44,7 @@ CREATE TABLE executions (
   CHECK ((status >= 5) = (finished_at IS NOT NULL))
 );
 CREATE INDEX executions_unfinished ON executions (parent_id, child_no) WHERE finished_at IS NULL;
-CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status IN (6, 7);
+CREATE INDEX executions_failed ON executions (parent_id, child_no) WHERE status IN (6, 7, 8);
 CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL;
 CREATE INDEX executions_roots ON executions (name, created_at, id) WHERE parent_id IS NULL;
 CREATE INDEX executions_newest ON executions (created_at, id) WHERE parent_id IS NULL;

@@ -1,0 +1,74 @@
+"""What callers may give: ids, names, texts and numbers, each refused with what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rhythm.app.handle import id_of
+from rhythm.engine.payload import dump
+from rhythm.errors import InvalidId, UnknownExecution
+from rhythm.ids import problem_with_id
+
+if TYPE_CHECKING:
+    from rhythm.app.handle import Id
+
+LONGEST_KEY = 200
+LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
+
+
+def unknown(id: Any) -> NoReturn:
+    raise UnknownExecution(f"there is no execution {id!r:.200}")
+
+
+def can_be(name: Any) -> bool:
+    """Whether something can have this id or name at all: the databases differ in how they take texts that they cannot hold."""
+    return isinstance(name, str) and name.isprintable()
+
+
+def text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is a text, not {value!r:.80}")
+    dump(value, what)
+    return value
+
+
+def possible(given: Id) -> str:
+    """The id of an execution that there may be: what no database could hold is asked of none."""
+    id = id_of(given)
+    return id if id.isprintable() else unknown(id)
+
+
+def valid_id(id: Any) -> str:
+    if problem := problem_with_id(id) if isinstance(id, str) else "an id is a text":
+        raise InvalidId(f"{id!r} cannot be an id: {problem}")
+    assert isinstance(id, str)
+    return id
+
+
+def name(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or not value.isprintable():
+        raise ValueError(f"{what} is a text of 1 to {LONGEST_KEY} printable characters, not {value!r:.80}")
+    return value
+
+
+def at_least(value: Any, least: int, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
+        raise ValueError(f"{what} is a whole number from {least:,} on, not {value!r:.80}")
+    return value
+
+
+def place(cursor: str | None) -> tuple[int, str] | None:
+    """Where a page begins, as the cursor says it."""
+    if cursor is None:
+        return None
+    at, _, id = cursor.partition("-") if can_be(cursor) else ("", "", "")
+    if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(at), id
+
+
+def number(cursor: str | None) -> int:
+    """The number after which a page begins."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(cursor or 0)

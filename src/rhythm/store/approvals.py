@@ -1,0 +1,228 @@
+"""Approvals as they are stored, and who may decide what: both stores ask `judge`; they only say where the rows are.
+
+An approval is a row beside the execution that waits for it. A decision, its deadline or a cancel ends it, whichever is first, and
+wakes the execution in the same transaction. `judge` is asked under the lock of the row, with the roles that the actor has at that
+moment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from rhythm.record import Record
+from rhythm.store.access import Actor
+
+APPROVE, REJECT, ESCALATE = "approve", "reject", "escalate"
+APPROVED, REJECTED, EXPIRED = "approved", "rejected", "expired"
+RESUME, CANCEL = "resume", "cancel"  # how a pause ends whose time is over
+SERVICE = Actor("rhythm", source="service")  # who acts when a time is over
+
+
+class NewApproval(Record):
+    """An approval that a turn asks for."""
+
+    n: int
+    role: str
+    reason: str
+    data: str  # JSON
+    quorum: int = 1
+    four_eyes: bool = True
+    timeout_s: float | None = None
+    on_deadline: str = "expire"  # or "escalate": to the first of the stages
+    stages: str = "[]"  # JSON: [role, timeout in seconds, what follows its deadline], in order
+    notify: str = "null"  # JSON: {task, queue, attempts}
+    held: bool = False
+
+
+class StoredApproval(Record):
+    """A row of `approvals`, and the name of the workflow that asks."""
+
+    id: str
+    execution_id: str
+    n: int
+    role: str
+    reason: str
+    data: str
+    quorum: int
+    four_eyes: bool
+    requested_by: str | None
+    stages: str
+    notify: str
+    timeout_us: int | None
+    on_deadline: str
+    deadline_at: int | None
+    held: bool
+    created_at: int
+    escalated: int
+    status: int | None
+    decision: str | None
+    decided_by: str | None  # JSON: names
+    comment: str | None
+    ended_at: int | None
+    workflow: str
+
+    @property
+    def shown(self) -> str:
+        """The hash of what people see when they decide: who may, why, about what, and how many it takes."""
+        text = json.dumps([self.id, self.role, self.reason, self.quorum, self.data], ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class StoredDecision(Record):
+    """A row of `approval_decisions`."""
+
+    approval_id: str
+    n: int
+    actor: str
+    role: str
+    decision: str
+    comment: str
+    shown: str
+    key: str | None
+    token: str | None
+    at: int
+
+
+class Decision(Record):
+    """What somebody wants to decide. `shown`: the hash of what they saw; `hold`: the execution stays where it is until it is resumed."""
+
+    actor: Actor
+    decision: str
+    comment: str = ""
+    shown: str | None = None
+    key: str | None = None
+    to: str | None = None  # escalate: to this role of its stages; None: the next
+    hold: bool = False
+
+
+class Verdict(Record):
+    """What follows from a decision. Without a refusal it counts; `ended`: the approval is over, with this outcome."""
+
+    refusal: str = ""
+    repeated: bool = False  # the same call was counted before
+    ended: str = ""
+    by: tuple[str, ...] = ()
+    stage: int | None = None  # escalated to this one of the stages
+
+
+def judge(
+    approval: StoredApproval,
+    made: Sequence[StoredDecision],
+    wanted: Decision,
+    held: Collection[str] | None,
+    revoked: Collection[str] = (),
+    concerned: Collection[str] = (),
+) -> Verdict:
+    """Whether the decision counts, and what follows.
+
+    `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `concerned`: who gave the execution its data.
+    """
+    name = wanted.actor.name
+    if any(each.actor == name and each.key is not None and each.key == wanted.key for each in made):
+        return Verdict(repeated=True)
+    if approval.ended_at is not None and approval.decision is None:
+        return Verdict("approval_cancelled")
+    if any(each.actor == name and each.role == approval.role and each.decision != ESCALATE for each in made):
+        return Verdict("decision_repeated")
+    if approval.ended_at is not None:
+        return Verdict("already_decided")
+    if wanted.shown is not None and wanted.shown != approval.shown:
+        return Verdict("approval_changed")
+    if held is not None and approval.role not in held:
+        return Verdict("role_revoked" if approval.role in revoked else "wrong_role")
+    if wanted.decision == ESCALATE:
+        return _escalated(approval, wanted)
+    if approval.four_eyes and (name == approval.requested_by or name in concerned):
+        return Verdict("self_approval")
+    if wanted.decision == REJECT:
+        return Verdict(ended=REJECTED, by=(name,))
+    by = (*(each.actor for each in made if each.role == approval.role and each.decision == APPROVE), name)
+    return Verdict(ended=APPROVED, by=by) if len(by) >= approval.quorum else Verdict()
+
+
+def _escalated(approval: StoredApproval, wanted: Decision) -> Verdict:
+    roles = [role for role, *_ in json.loads(approval.stages)]
+    if not roles or (wanted.to is not None and wanted.to not in roles):
+        return Verdict("no_escalation")
+    return Verdict(stage=roles.index(wanted.to) if wanted.to is not None else 0)
+
+
+def next_stage(approval: StoredApproval, stage: int = 0) -> dict[str, Any]:
+    """The columns of an approval that goes to this one of its stages."""
+    stages = json.loads(approval.stages)
+    role, timeout_s, on_deadline = stages[stage]
+    return {
+        "role": role, "timeout_us": None if timeout_s is None else int(timeout_s * 1e6), "on_deadline": on_deadline,
+        "stages": json.dumps(stages[stage + 1 :]),
+    }  # fmt: skip
+
+
+def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
+    """The task that tells people about an approval, if its workflow names one: id, name, queue, attempts and inputs."""
+    task = json.loads(approval.notify)
+    if task is None:
+        return None
+    told = {
+        "event": what, "approval_id": approval.id, "execution_id": approval.execution_id, "workflow": approval.workflow,
+        "role": approval.role, "reason": approval.reason, "data": json.loads(approval.data), "deadline_us": approval.deadline_at,
+    }  # fmt: skip
+    id = f"{approval.id.replace('.', '-')}-{what}-{approval.escalated}"
+    return {"id": id, "name": task["task"], "queue": task["queue"], "max_attempts": task["attempts"], "inputs": json.dumps(told)}
+
+
+def detail(made: StoredDecision, verdict: Verdict) -> str:
+    """What the audit keeps of a decision."""
+    return json.dumps({"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended})
+
+
+class ResumeRequest(Record):
+    """A row of `execution_resume_requests`."""
+
+    id: int
+    execution_id: str
+    triggered_by: str  # approval, event, manual or timeout
+    triggered_by_id: str
+    trigger_data: str  # JSON
+    reason: str
+    requested_at: int
+    executed_at: int | None
+    error_message: str | None
+
+
+class ApprovalStore(ABC):
+    """What people do to executions that wait for them."""
+
+    @abstractmethod
+    def decide(self, id: str, decision: Decision) -> Verdict | None:
+        """Counts a decision, and ends the approval with it if it suffices. None: there is no such approval."""
+
+    @abstractmethod
+    def approvals(
+        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
+    ) -> list[StoredApproval]:
+        """Approvals, newest first: "open", by how they ended ("cancelled" too), or all. `before`: as `find` has it."""
+
+    @abstractmethod
+    def approval(self, id: str) -> StoredApproval | None: ...
+
+    @abstractmethod
+    def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
+        """What was decided about these approvals, in order."""
+
+    @abstractmethod
+    def pause(
+        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+    ) -> Mapping[str, bool]:
+        """Holds workflows where they are. False: it has ended; one that does not exist is left out."""
+
+    @abstractmethod
+    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> Mapping[str, bool]:
+        """Lets workflows go on that are held. False: it is not held; one that does not exist is left out."""
+
+    @abstractmethod
+    def resumes(self, id: str) -> list[ResumeRequest]:
+        """Whatever let an execution go on, oldest first."""

@@ -1,0 +1,42 @@
+"""What several transactions have in common: starting and waking. Always inside a transaction."""
+
+from __future__ import annotations
+
+from rhythm.store.base import DELAYED, FREE, WORKFLOW, NewExecution, Started
+from rhythm.store.blobs import inline, is_large
+from rhythm.store.sqlite.session import US, Session
+
+
+class Rows(Session):
+    """The shared steps of transactions."""
+
+    def _start(self, new: NewExecution, now: int) -> Started:
+        row = dict(
+            id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
+            child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
+            held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
+            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
+            started_by=new.started_by,
+        )  # fmt: skip
+        if not self._one("insert_execution", row):
+            id, name = self._one("existing_execution", row)
+            return Started(id, created=False, name=name)
+        if new.type == WORKFLOW:
+            self._all("insert_context", new.id, inline(new.snapshot), now)
+            self._insert_blob(new.id, new.snapshot)
+        if not new.held:
+            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
+        return Started(new.id, created=True)
+
+    def _make_ready(
+        self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0, crashes: int = 0
+    ) -> None:
+        state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
+        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
+
+    def _wake(self, id: str, now: int) -> None:
+        self._all("wake", id, 0, now)
+
+    def _insert_blob(self, id: str, snapshot: bytes | None) -> None:
+        if is_large(snapshot):
+            self._all("insert_blob", id, snapshot)
