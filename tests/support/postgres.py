@@ -30,6 +30,7 @@ FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"  # a mac
 SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
 TABLES = (
     "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, workflow_definitions, leases, "
+    "approvals, approval_decisions, execution_resume_requests, "
     "event_types, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens"
 )
 

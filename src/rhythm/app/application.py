@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from rhythm.app.aio import AsyncRhythm
     from rhythm.app.handle import Id
     from rhythm.app.pooled import Pooled, PooledWorker
+    from rhythm.http import Server
     from rhythm.settings import Given
 
 OnConflict = Literal["return", "fail", "replace"]
@@ -459,6 +460,12 @@ class Rhythm(Approvals, Access, Schedules):
         from rhythm.app.pooled import PooledWorker
 
         return PooledWorker(worker_id, self, **settings)
+
+    def server(self, *, tokens: bool = True) -> Server:
+        """The HTTP interface as an ASGI application, to be mounted in yours: see `rhythm.http.Server`."""
+        from rhythm.http import Server
+
+        return Server(self, tokens=tokens)
 
     def _wake(self) -> None:
         """The workers of this process look at once; those of others when they look next."""

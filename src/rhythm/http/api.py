@@ -5,6 +5,7 @@ It is built once for each process and knows no `Rhythm`: a request brings its ow
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine
 from functools import cache
 from http import HTTPStatus
@@ -27,6 +28,12 @@ from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
 
 TABLE = {(route.method, route.path): route for route in ROUTES}
+EVENT = {"id": {"type": "string"}, "event": {"const": "execution"}, "data": {"type": "string", "contentMediaType": "application/json"}}
+TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
+    "text/plain": {"type": "string"},
+    "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
+}
+GUARDED = (401, 403, 500, 503)  # problems of every route that is not public
 ABOUT = """Executions of workflows: start them, look at them, act on them.
 
 Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is
@@ -79,12 +86,8 @@ def _described(route: Route) -> dict[str, Any]:
     """What the OpenAPI document says of a route."""
     answers: dict[int | str, dict[str, Any]] = {}
     for status, form in route.answers.items():
-        answers[status] = {"content": {form: {"schema": {"type": "string"}}}} if isinstance(form, str) else {"model": form} if form else {}
+        answers[status] = {"content": {form: {"schema": TEXTS[form]}}} if isinstance(form, str) else {"model": form} if form else {}
         answers[status]["description"] = HTTPStatus(status).phrase
-    guarded = () if route.permission is None else (401, 403, 500, 503)
-    for status in sorted({*guarded, *route.problems} - answers.keys()):
-        schema = {"$ref": "#/components/schemas/Problem"}
-        answers[status] = {"description": HTTPStatus(status).phrase, "content": {KIND: {"schema": schema}}}
     first, part = next(iter(route.answers)), route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
     return {"status_code": first, "responses": answers, "response_class": Response, "tags": [part], "description": _about(route)}
 
@@ -98,14 +101,40 @@ def _about(route: Route) -> str:
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
     made = api().openapi()
-    schemas = made["components"]["schemas"]
+    parts = made["components"] = _untitled(made["components"])
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of problems, which is not ours
-        schemas.pop(name, None)
-    schemas["Problem"] = Problem.model_json_schema()
-    made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        parts["schemas"].pop(name, None)
+    parts["schemas"]["Problem"] = _untitled(Problem.model_json_schema())
+    parts["responses"] = {f"Problem{status}": _problem(status) for status in sorted({*GUARDED, *(s for r in ROUTES for s in r.problems)})}
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    paths = made["paths"] = _untitled(made["paths"])
     for route in ROUTES:
-        operation = made["paths"][route.path.replace(":path}", "}")][route.method.lower()]
+        operation = paths[route.path.replace(":path}", "}")][route.method.lower()]
         operation["security"] = [{"token": []}] if route.permission else []
-        if 422 not in route.problems:
-            operation["responses"].pop("422", None)
+        operation["responses"] = {
+            **{str(status): operation["responses"][str(status)] for status in route.answers},
+            **{str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in _problems(route)},
+        }
     return dict(made)
+
+
+def _problems(route: Route) -> list[int]:
+    """The statuses of the problems that a route may be answered with."""
+    guarded = GUARDED if route.permission else ()
+    return sorted({*guarded, *route.problems} - route.answers.keys())
+
+
+def _problem(status: int) -> dict[str, Any]:
+    return {"description": HTTPStatus(status).phrase, "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+def _untitled(value: Any) -> Any:
+    """Without the titles that are made of names: they say nothing."""
+    if isinstance(value, dict):
+        return {key: _untitled(item) for key, item in value.items() if key != "title" or not isinstance(item, str)}
+    return [_untitled(item) for item in value] if isinstance(value, list) else value
+
+
+def written() -> str:
+    """The OpenAPI document as it is checked in."""
+    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
