@@ -68,7 +68,7 @@ def test_whatever_is_asked_the_answer_is_in_the_document(app: Rhythm, base: str,
         @given(case=operation.as_strategy(), id=st.sampled_from([None, *ids]))
         def ask(case: schemathesis.Case, id: str | None) -> None:
             if id is not None:
-                case.path_parameters = {name: id for name in case.path_parameters or ()}
+                case.path_parameters = dict.fromkeys(case.path_parameters or (), id)
             answer = case.call(base_url=base, headers={"Authorization": f"Bearer {secret}"})
             case.validate_response(answer, checks=CHECKS)
 
