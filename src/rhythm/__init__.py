@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Page, QueueView, Rhythm, Start, TraceStep, WorkerView, WorkflowView
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
+    from rhythm.app.approving import ApprovalPage, ApprovalView, DecisionView, ResumeRequestView, StatusView
     from rhythm.app.default import (
+        approval,
+        approvals,
+        approve,
         cancel,
+        escalate,
         get,
         init,
         list_executions,
@@ -21,13 +26,17 @@ if TYPE_CHECKING:
         queue_many,
         queue_task,
         queues,
+        reject,
         result,
         resume,
+        resume_options,
         resume_queue,
+        resume_requests,
         retry,
         signal,
         start_many,
         start_workflow,
+        status,
         trace,
         workers,
         workflows,
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
     from rhythm.errors import (
         Conflict,
+        Denied,
         DuplicateTask,
         ExecutionFailed,
         FlowError,
@@ -54,44 +64,51 @@ if TYPE_CHECKING:
         TaskFailed,
         TokenRevoked,
         Unavailable,
+        Undecidable,
+        UnknownApproval,
         UnknownExecution,
         UnknownToken,
         UnknownWorkflow,
     )
+    from rhythm.store.access import Actor
     from rhythm.worker.current import Current, current
     from rhythm.worker.handlers import Task, task
 
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered NotInitialised "
-    "NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable "
-    "UnknownExecution UnknownToken UnknownWorkflow"
+    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered "
+    "NotInitialised NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable "
+    "Undecidable UnknownApproval UnknownExecution UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
     "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
-    "workers queues pause_queue resume_queue"
+    "workers queues pause_queue resume_queue approvals approval approve reject escalate status resume_options resume_requests"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
+    "Actor": "rhythm.store.access",
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
+    **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
 
 __all__ = [
-    "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict", "Current", "DuplicateTask", "ExecutionFailed",
-    "ExecutionView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSetting", "NewToken",
-    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "RetryLater", "Rhythm",
-    "RhythmError", "Start", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep",
-    "Unavailable", "UnknownExecution", "UnknownToken", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "cancel",
-    "current", "get", "init", "list_executions", "pause", "pause_queue", "publish", "queue_many", "queue_task", "queues", "result",
-    "resume", "resume_queue", "retry", "signal", "start_many", "start_workflow", "task", "trace", "workers", "workflows",
+    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict",
+    "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle", "InvalidId",
+    "InvalidPayload", "InvalidProgram", "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
+    "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater", "Rhythm", "RhythmError", "Start", "StatusView",
+    "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable", "Undecidable",
+    "UnknownApproval", "UnknownExecution", "UnknownToken", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "approval",
+    "approvals", "approve", "cancel", "current", "escalate", "get", "init", "list_executions", "pause", "pause_queue", "publish",
+    "queue_many", "queue_task", "queues", "reject", "result", "resume", "resume_options", "resume_queue", "resume_requests", "retry",
+    "signal", "start_many", "start_workflow", "status", "task", "trace", "workers", "workflows",
 ]  # fmt: skip
 
 

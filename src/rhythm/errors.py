@@ -15,6 +15,7 @@
     ├── UnknownToken       a caller: there is no token with this id
     ├── TokenRevoked       a caller: a token that is revoked gets no other roles
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
+    ├── InvalidEvent       a caller: an event that is not what CloudEvents says it is (a `ValueError`)
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
     ├── UnknownApproval    a caller: there is no approval with this id
@@ -123,6 +124,12 @@ class Conflict(RhythmError):
     def __init__(self, message: str, id: str) -> None:
         super().__init__(message)
         self.id = id
+
+
+class InvalidEvent(RhythmError, ValueError):
+    """What was sent is no event of CloudEvents 1.0, or one whose data is no JSON."""
+
+    code = "invalid_event"
 
 
 class NotDelivered(RhythmError):

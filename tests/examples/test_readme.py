@@ -88,6 +88,7 @@ def test_every_command_of_the_table_exists() -> None:
         "docs/language.md",
         "docs/tasks.md",
         "docs/python.md",
+        "docs/events.md",
         "docs/cli.md",
         "docs/workers.md",
         "docs/postgres.md",

@@ -89,6 +89,14 @@ def unchecked(kind: str, check: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/migrations/0001_initial.sql", "", check, ""),)
 
 
+def access(kind: str, statement: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/access.sql", statement, old, new),)
+
+
+def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/migrations/0005_access.sql", "", old, new),)
+
+
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
 UNTOLD = (
     "(lambda id, status, value, now, fence, worker, attempt=0: self._one('finish', dict(id=id, status=status, result=None,"
@@ -785,5 +793,26 @@ SIMULATED = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *SIMULATED)
+ACCESS = (
+    Guard(
+        "one at a time adds to the audit", ("tests/store/test_audit.py::test_many_writers_at_once_make_one_chain",),
+        postgres=access("postgres", "lock_audit_head", " FOR UPDATE", ""),
+    ),
+    Guard(
+        "rows of the audit are only ever added", ("tests/store/test_audit.py::test_rows_cannot_be_changed_or_deleted",),
+        sqlite=migrated("sqlite", "BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT,", "BEFORE UPDATE ON audit BEGIN SELECT iif(1,"),
+        postgres=migrated("postgres", "BEFORE UPDATE OR DELETE OR TRUNCATE ON audit ", "BEFORE UPDATE OR DELETE ON audit "),
+    ),
+    Guard(
+        "a token keeps its roles until the decision is committed",
+        ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
+        postgres=access("postgres", "share_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "a token that is revoked has no roles", ("tests/store/test_tokens.py::test_a_token_is_revoked_once",),
+        engine=(Change("store/access.py", "entitlement", 'self.status == "active" and ', ""),),
+    ),
+)  # fmt: skip
+
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rhythm.app.approving import AsyncApprovals
 from rhythm.app.handle import Handle
+from rhythm.app.operating import AsyncOperating
 from rhythm.app.part import By
 from rhythm.app.rights import AsyncAccess
 from rhythm.app.views import ExecutionView, Page
@@ -42,7 +43,7 @@ class AsyncHandle(Protocol):
 AsyncHandles = list[AsyncHandle]
 
 
-class AsyncRhythm(AsyncApprovals, AsyncAccess, Protocol):
+class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, Protocol):
     """`Rhythm`, with coroutines."""
 
     async def register(self, *sources: str | os.PathLike[str]) -> tuple[str, ...]: ...

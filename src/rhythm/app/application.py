@@ -26,6 +26,7 @@ from rhythm.app.checks import text as _text
 from rhythm.app.checks import unknown as _unknown
 from rhythm.app.checks import valid_id as _valid_id
 from rhythm.app.handle import Handle
+from rhythm.app.operating import Operating
 from rhythm.app.part import By, acting
 from rhythm.app.rights import Access
 from rhythm.app.scheduling import Schedules
@@ -81,7 +82,7 @@ Workers = list[WorkerView]
 Queues = list[QueueView]
 
 
-class Rhythm(Approvals, Access, Schedules):
+class Rhythm(Approvals, Access, Schedules, Operating):
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
@@ -378,21 +379,26 @@ class Rhythm(Approvals, Access, Schedules):
         return answer == "sent"
 
     def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool:
-        """Publishes an event to everyone who waits for it, or started before it and will wait.
+        """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it
+        with `@on`: `by` says who starts them.
 
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
         id = _name(event_id, "an event_id") if event_id is not None else self._new_id()
-        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"))
+        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)
         self._wake()
         return answer == "published"
 
     def cancel(self, id: Id, *, by: By = None) -> bool:
-        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
-        id = _possible(id)
-        return self._told(id, self.store.cancel([id], acting(by)).get(id))
+        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already.
+
+        Whoever asks a second time does not want to wait for that: then it ends at once, as by `terminate`.
+        """
+        row = self._execution(id)
+        end = self.store.cancel if row.cancel_requested_at is None else self.store.terminate
+        return self._told(id, end([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.

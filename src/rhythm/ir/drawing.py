@@ -10,12 +10,14 @@ from rhythm.ir.labels import Item
 
 _MARKS = {
     "task": "●", "workflow": "◉", "wait": "◔", "group": "∥", "decision": "◇", "loop": "↻", "emit": "»", "return": "■", "throw": "✗",
+    "block": "⊘",
     "jump": "↪", "try": "┄", "catch": "┄", "finally": "┄", "branch": "┬",
 }  # fmt: skip
 _LEAVING = ("return", "throw", "jump")  # nodes that do not go on below themselves: the outline says where they go
 
 _SHAPES = {  # the brackets that Mermaid puts round a label
-    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "branch": ("([", "])"), "workflow": ("[[", "]]"),
+    "start": ("([", "])"), "return": ("([", "])"), "throw": ("([", "])"), "block": ("([", "])"), "branch": ("([", "])"),
+    "workflow": ("[[", "]]"),
     "wait": ("[/", "/]"), "decision": ("{", "}"), "loop": ("{{", "}}"), "group": ("[[", "]]"), "emit": (">", "]"), "task": ("[", "]"),
     "jump": ("(", ")"), "try": ("(", ")"), "catch": ("(", ")"), "finally": ("(", ")"),
 }  # fmt: skip

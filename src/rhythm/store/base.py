@@ -21,10 +21,13 @@ from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
+from rhythm.store.operating import OperatingStore
+from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
     from rhythm.store.doctor import Judge
+    from rhythm.store.triggers import Trigger
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
@@ -52,6 +55,9 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
+    on: tuple[str, ...] = ()  # types of events that start it; like what follows, only told when it is registered
+    queue: str = "default"
+    timeout_s: float | None = None
 
 
 class NewExecution(Record):
@@ -195,11 +201,21 @@ class Declaration(Record):
     transactional: bool
 
 
+class Look(Record):
+    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`."""
+
+    lost: bool
+    cancelled: bool
+    forgotten: bool
+    slot_us: int | None = None
+
+
 class Recovered(Record):
     """What a look after the lost has done: claims that were taken back, cancelled tasks that were ended."""
 
     rescued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
+    slot_us: int | None = None  # until a schedule has something to do, also if another process has just made it
 
 
 class Loaded(Record):
@@ -311,6 +327,8 @@ class NewEvent(Record):
     type: str
     data: str  # JSON
     later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
+    by: str | None = None  # who publishes it, as far as known
+    execution_id: str | None = None  # whose turn publishes it
 
 
 class Done(Record):
@@ -611,7 +629,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ApprovalStore):
+class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -657,8 +675,12 @@ class Store(AccessStore, ApprovalStore):
     # definitions
 
     @abstractmethod
-    def register(self, definitions: Sequence[Definition]) -> None:
-        """Stores versions that are new, and makes these the current ones of their names: all, or none."""
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
+        """Stores versions that are new, and makes these the current ones of their names: all, or none.
+
+        From then on events start these, and only by the types that they name now. `schedules` gets those that these workflows'
+        annotations have made before, and says what becomes of which.
+        """
 
     @abstractmethod
     def definition(self, name: str, version: str | None = None) -> Definition | None:
@@ -667,6 +689,10 @@ class Store(AccessStore, ApprovalStore):
     @abstractmethod
     def definitions(self) -> list[tuple[Definition, int]]:
         """The current version of every workflow, and when it was registered."""
+
+    @abstractmethod
+    def triggers(self) -> list[Trigger]:
+        """Which events start which workflows, by type and name."""
 
     # starting
 
@@ -809,7 +835,8 @@ class Store(AccessStore, ApprovalStore):
 
     @abstractmethod
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
-        """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
+        """Publishes an event to everyone who waits for it, and to those who live and will, and starts the workflows that are
+        registered for it: "published" or "duplicate"."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
@@ -845,14 +872,14 @@ class Store(AccessStore, ApprovalStore):
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
         """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
-        lost, cancelled, forgotten = self.look(dead)
-        if forgotten:
+        look = self.look(dead)
+        if look.forgotten:
             self.forget_workers(limit)
-        return Recovered(tuple(self.rescue(limit, crash_limit, dead)) if lost else (), tuple(self.sweep(limit)) if cancelled else ())
+        rescued = self.rescue(limit, crash_limit, dead) if look.lost else ()
+        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us)
 
     @abstractmethod
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        """Whether there is something for `rescue`, for `sweep`, and for `forget_workers`."""
+    def look(self, dead: bool = False) -> Look: ...
 
     @abstractmethod
     def forget_workers(self, limit: int) -> None:
@@ -876,10 +903,14 @@ class Store(AccessStore, ApprovalStore):
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
+        """Deletes root executions that ended so long ago, with everything below them: how many.
 
         Those stay of which a child still goes on, or from which an execution was made that has not ended.
         """
+
+    @abstractmethod
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        """Deletes events that were published so long ago: how many. Those stay that an execution has taken which still goes on."""
 
     # reading
 

@@ -48,7 +48,10 @@ _TABLE = (
     Metric("rhythm_commit_batch_size", "histogram", (), "turns and ends of tasks in one group commit", SIZES),
     Metric("rhythm_worker_slots", "gauge", ("state",), "tasks that run (`running`), and for how many more there is room (`free`)"),
     Metric(
-        "rhythm_service_last_success_age_seconds", "gauge", ("service",), "since timers, rescue, sweeper and pruner last did their work"
+        "rhythm_service_last_success_age_seconds",
+        "gauge",
+        ("service",),
+        "since timers, schedules, rescue, sweeper, pruner and events last did their work",
     ),
     Metric(
         "rhythm_loop_lag_seconds", "gauge", (), "how long the event loop of `async def` tasks took to answer: a task that blocks it shows"
