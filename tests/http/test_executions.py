@@ -115,8 +115,56 @@ def test_queues_are_paused_and_resumed_also_with_slashes_in_their_names(app: Rhy
 
 
 def test_an_event_is_published_once_for_each_id(admin: Client) -> None:
-    body = {"type": "order.created", "data": {"n": 1}, "id": "e-1"}
-    assert [admin.post("/api/v1/events", json=body).json() for _ in range(2)] == [{"published": True}, {"published": False}]
+    body = {"type": "order.created", "data": {"n": 1}}
+    told = [admin.post("/api/v1/events", json={**body, "id": "e-1"}).json() for _ in range(2)]
+    assert told == [{"published": 1, "repeated": 0}, {"published": 0, "repeated": 1}]
+    keyed = [admin.post("/api/v1/events", json=body, headers={"Idempotency-Key": "e-2"}).json()["published"] for _ in range(2)]
+    assert keyed == [1, 0]
+    assert admin.post("/api/v1/events", json={"data": 1}).json()["code"] == "invalid_request"
+
+
+def test_cloud_events_are_published_structured_binary_and_in_batches(app: Rhythm, admin: Client) -> None:
+    app.register('workflow hears() {\n  return await event("paid")\n}')
+    id = admin.start("hears")
+    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "paid", "data": {"n": 1}}
+    structured, batch = {"Content-Type": "application/cloudevents+json"}, {"Content-Type": "application/cloudevents-batch+json"}
+    binary = {f"ce-{name}": str(value) for name, value in event.items() if name != "data"}
+    answers = [
+        admin.post("/api/v1/events", json=event, headers=structured),
+        admin.post("/api/v1/events", json=event["data"], headers=binary),  # the same event again
+        admin.post("/api/v1/events", json=[event, {**event, "id": "2"}], headers=batch),
+    ]
+    assert [(answer.json()["published"], answer.json()["repeated"]) for answer in answers] == [(1, 0), (0, 1), (1, 1)]
+    with app.worker():
+        assert app.result(id, "20s")["data"] == {"n": 1}
+    wrong = admin.post("/api/v1/events", json={**event, "source": ""}, headers=structured)
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_event")
+    many = admin.post("/api/v1/events", json=[event] * 1001, headers=batch)
+    assert (many.status_code, many.json()["code"]) == (422, "batch_too_large")
+
+
+def test_terminate_and_why(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    why = admin.get(f"/api/v1/executions/{id}/why").json()
+    assert (why["id"], why["status"], bool(why["reasons"])) == (id, "pending", True)
+    assert admin.post(f"/api/v1/executions/{id}/terminate").json() == {"id": id, "changed": True}
+    assert admin.get(f"/api/v1/executions/{id}").json()["status"] == "cancelled"
+
+
+def test_many_are_changed_at_once_or_only_counted(app: Rhythm, admin: Client) -> None:
+    for _ in range(3):
+        admin.start("wait")
+    admin.start("fan")
+    counted = admin.post("/api/v1/executions/pause", json={"workflow": "wait", "dry_run": True}).json()
+    assert (counted["matched"], counted["changed"]) == (3, 0)
+    done = admin.post("/api/v1/executions/pause", json={"workflow": "wait", "reason": "x"}).json()
+    assert (done["matched"], done["changed"], done["refused"]) == (3, 3, 0)
+    assert len(admin.get("/api/v1/executions", params={"status": "paused"}).json()["items"]) == 3
+    assert admin.post("/api/v1/executions/resume", json={"all": True}).json()["changed"] == 3
+    assert admin.post("/api/v1/executions/terminate", json={"status": "pending", "limit": 1}).json()["changed"] == 1
+    unsaid = admin.post("/api/v1/executions/cancel", json={})
+    assert (unsaid.status_code, unsaid.json()["code"]) == (422, "selection_missing")
+    assert admin.post("/api/v1/executions/cancel", json={"all": True}).json()["changed"] == 3
 
 
 def test_workers_are_told(app: Rhythm, admin: Client) -> None:

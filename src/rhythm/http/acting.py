@@ -56,6 +56,11 @@ def cancel(ask: Ask, id: Id) -> Response:
     return answer({"id": id, "changed": ask.app.cancel(id, by=ask.actor)})
 
 
+def terminate(ask: Ask, id: Id) -> Response:
+    """Ends an execution and everything below it at once: no `finally` block runs, and what its tasks bring is not used."""
+    return answer({"id": id, "changed": ask.app.terminate(id, by=ask.actor)})
+
+
 def retry(ask: Ask, id: Id, body: RetryExecution = RETRY) -> Response:
     """A new execution that goes on where this one failed or was cancelled. 200: such a retry is under way already."""
     handle = ask.app.retry(id, from_start=body.from_start, by=ask.actor)
@@ -67,4 +72,4 @@ def signal(ask: Ask, id: Id, body: NewSignal, key: Key = None) -> Response:
     return answer({"id": id, "sent": ask.app.signal(id, body.name, body.payload, signal_id=key, by=ask.actor)})
 
 
-__all__ = ["Changed", "Sent", "Started", "cancel", "pause", "resume", "retry", "signal"]
+__all__ = ["Changed", "Sent", "Started", "cancel", "pause", "resume", "retry", "signal", "terminate"]

@@ -21,7 +21,8 @@ from starlette.responses import Response
 from rhythm import __version__
 from rhythm.errors import RhythmError
 from rhythm.http.answers import answer
-from rhythm.http.bodies import Body, must_be_json
+from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
+from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
 from rhythm.http.problems import KIND, told
 from rhythm.http.routes import ROUTES, V1, Route
@@ -52,7 +53,7 @@ class Guarded(APIRoute):
                 asker: Asker = request.scope["rhythm.asker"]
                 asker.must(route.permission)
             if reads:
-                must_be_json(request, route.kinds)
+                must_be_json(request, JSON_KINDS)
             return await handle(Body(request.scope, request.receive))
 
         return guarded
@@ -89,7 +90,9 @@ def _described(route: Route) -> dict[str, Any]:
         answers[status] = {"content": {form: {"schema": TEXTS[form]}}} if isinstance(form, str) else {"model": form} if form else {}
         answers[status]["description"] = HTTPStatus(status).phrase
     first, part = next(iter(route.answers)), route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
-    return {"status_code": first, "responses": answers, "response_class": Response, "tags": [part], "description": _about(route)}
+    extra = {"requestBody": route.body} if route.body else None
+    about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
+    return {"status_code": first, "responses": answers, "response_class": Response, **about}
 
 
 def _about(route: Route) -> str:
@@ -104,7 +107,8 @@ def document() -> dict[str, Any]:
     parts = made["components"] = _untitled(made["components"])
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of problems, which is not ours
         parts["schemas"].pop(name, None)
-    parts["schemas"]["Problem"] = _untitled(Problem.model_json_schema())
+    for form in (Problem, NewEvent):  # which no route has named to FastAPI
+        parts["schemas"][form.__name__] = _untitled(form.model_json_schema())
     parts["responses"] = {f"Problem{status}": _problem(status) for status in sorted({*GUARDED, *(s for r in ROUTES for s in r.problems)})}
     parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     paths = made["paths"] = _untitled(made["paths"])

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from rhythm.app.application import STATUSES
 from rhythm.app.approving import ResumeRequestView, StatusView
 from rhythm.app.views import ExecutionView, TraceStep
+from rhythm.app.why import WhyView
 from rhythm.engine.payload import dump
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
@@ -26,6 +27,7 @@ Summary = form_of(ExecutionView, "ExecutionSummary", LARGE)
 Summaries = page_of(Summary)
 Step = form_of(TraceStep)
 Steps = page_of(Step)
+Why = form_of(WhyView, "Why")
 Where = form_of(StatusView, "ExecutionStatus")
 Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
 Options = object_of("ResumeOptions", "What would let an execution go on.", actions=list[str])
@@ -80,6 +82,11 @@ def get(ask: Ask, id: Id) -> Response:
 def status(ask: Ask, id: Id) -> Response:
     """Where an execution is; of a paused one why, where, and what comes next."""
     return answer(ask.app.status(id))
+
+
+def why(ask: Ask, id: Id) -> Response:
+    """Why an execution does not go on: what it waits for, since when, and what would help."""
+    return answer(ask.app.why(id))
 
 
 def resume_options(ask: Ask, id: Id) -> Response:

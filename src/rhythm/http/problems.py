@@ -33,6 +33,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotRetryable: 409,
     errors.InvalidId: 422,
     errors.InvalidPayload: 422,
+    errors.InvalidEvent: 422,
     errors.FlowError: 422,
     errors.StoreError: 503,
     ValueError: 422,

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rhythm.http import acting, approvals, audit, events, executions, health, queues, streaming, workflows
-from rhythm.http.bodies import JSON_KINDS
+from rhythm.http import acting, approvals, audit, bulk, events, executions, health, queues, streaming, workflows
 from rhythm.http.schemas import Model, object_of
 from rhythm.record import Record
 
@@ -28,7 +27,7 @@ class Route(Record):
     permission: str | None
     answers: dict[int, Model | str | None]  # a form, or the media type of what is no JSON
     problems: tuple[int, ...] = ()
-    kinds: tuple[str, ...] = JSON_KINDS  # of bodies
+    body: dict[str, Any] | None = None  # what the document says of a body that its function reads by itself
 
 
 READ = "execution:read"
@@ -50,6 +49,7 @@ ROUTES = (
     Route("GET", f"{V1}/executions", executions.find, READ, {200: executions.Summaries}, (422,)),
     Route("GET", f"{V1}/executions/{{id}}", executions.get, READ, {200: executions.Execution}, OF_ONE),
     Route("GET", f"{V1}/executions/{{id}}/status", executions.status, READ, {200: executions.Where}, OF_ONE),
+    Route("GET", f"{V1}/executions/{{id}}/why", executions.why, READ, {200: executions.Why}, OF_ONE),
     Route("GET", f"{V1}/executions/{{id}}/resume-options", executions.resume_options, READ, {200: executions.Options}, OF_ONE),
     Route("GET", f"{V1}/executions/{{id}}/resume-requests", executions.resumes, READ, {200: executions.Resumes}, (404, 422)),
     Route("GET", f"{V1}/executions/{{id}}/trace", executions.trace, READ, {200: executions.Steps}, (404, 422)),
@@ -59,16 +59,22 @@ ROUTES = (
     Route("POST", f"{V1}/executions/{{id}}/pause", acting.pause, "execution:pause", {200: acting.Changed}, ACT),
     Route("POST", f"{V1}/executions/{{id}}/resume", acting.resume, "execution:resume", {200: acting.Changed}, ACT),
     Route("POST", f"{V1}/executions/{{id}}/cancel", acting.cancel, "execution:cancel", {200: acting.Changed}, OF_ONE),
+    Route("POST", f"{V1}/executions/{{id}}/terminate", acting.terminate, "execution:cancel", {200: acting.Changed}, OF_ONE),
     Route(
         "POST", f"{V1}/executions/{{id}}/retry", acting.retry, "execution:start", {201: acting.Started, 200: acting.Started}, (409, *ACT)
     ),
     Route("POST", f"{V1}/executions/{{id}}/signals", acting.signal, "execution:signal", {200: acting.Sent}, (409, 429, *ACT)),
-    Route("GET", f"{V1}/approvals", approvals.find, READ, {200: approvals.Approvals}, (422,)),
+    Route("POST", f"{V1}/executions/pause", bulk.pause, "execution:pause", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/resume", bulk.resume, "execution:resume", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/cancel", bulk.cancel, "execution:cancel", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/terminate", bulk.terminate, "execution:cancel", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/retry", bulk.retry, "execution:start", {200: bulk.Bulk}, WITH_BODY),
+    Route("GET", f"{V1}/approvals", approvals.find, READ, {200: approvals.Approvals}, (404, 422)),
     Route("GET", f"{V1}/approvals/{{id}}", approvals.get, READ, {200: approvals.Approval}, OF_ONE),
     Route("POST", f"{V1}/approvals/{{id}}/approve", approvals.approve, "approval:decide", {200: approvals.Approval}, (409, *ACT)),
     Route("POST", f"{V1}/approvals/{{id}}/reject", approvals.reject, "approval:decide", {200: approvals.Approval}, (409, *ACT)),
     Route("POST", f"{V1}/approvals/{{id}}/escalate", approvals.escalate, "approval:decide", {200: approvals.Approval}, (409, *ACT)),
-    Route("POST", f"{V1}/events", events.publish, "execution:signal", {200: events.Published}, WITH_BODY),
+    Route("POST", f"{V1}/events", events.publish, "execution:signal", {200: events.Published}, WITH_BODY, body=events.BODY),
     Route("GET", f"{V1}/queues", queues.find, READ, {200: queues.Queues}, (422,)),
     Route("POST", f"{V1}/queues/{{name:path}}/pause", queues.pause, "queue:write", {200: queues.QueueChanged}, ACT),
     Route("POST", f"{V1}/queues/{{name:path}}/resume", queues.resume, "queue:write", {200: queues.QueueChanged}, (404, 422)),
