@@ -41,7 +41,7 @@ class Server:
         self.app = app
         self.guard, self.watcher, self.counts = Guard(app, tokens), Watcher(app), Counts(self)
         self._probe = Probe(app.store.schema_version)
-        self._alone = Router(lifespan=self.lifespan)
+        self._alone, self._api = Router(lifespan=self.lifespan), api()
 
     @asynccontextmanager
     async def lifespan(self, around: object = None) -> AsyncIterator[None]:
@@ -90,4 +90,4 @@ class Server:
         except Exception as refusal:
             response = await told(Request(scope), refusal)
             return await response(scope, receive, sent)
-        await api()(scope, receive, sent)
+        await self._api(scope, receive, sent)
