@@ -39,6 +39,7 @@ COMMANDS = {
     "pause": "hold an execution where it is",
     "resume": "let a paused execution go on",
     "worker": "run tasks and workflows of a database, until it is stopped",
+    "server": "serve the HTTP interface, until it is stopped",
     "workers": "list the workers of a database",
     "queues": "list the queues: what waits in them, and who serves them",
     "queue": "pause or resume a queue",
