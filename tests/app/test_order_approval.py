@@ -235,6 +235,16 @@ def test_a_parent_sees_a_blocked_child_as_failed_with_the_reason(office: Office)
     assert handle.result(WAIT) == ["ChildFailed", "`order_approval` was blocked: Order requires approval: rejected", "Blocked"]
 
 
+def test_an_event_starts_the_steps_that_are_on_it(office: Office) -> None:
+    office.app.register(document(end("end", "${order.total}"), on=["order.created", "order.changed"]))
+    office.app.publish("order.created", BIG)
+    for _ in range(2000):
+        if (found := office.app.list("main").items) and found[0].ended:
+            break
+        threading.Event().wait(0.01)
+    assert [(execution.result, execution.attributes["event_type"]) for execution in found] == [(15000, "order.created")]
+
+
 def test_folders_give_their_steps_files_and_no_other_json(make_app: MakeApp, tmp_path: Path) -> None:
     text = ORDER.read_text(encoding="utf-8")
     (tmp_path / "order.steps.json").write_text(text, encoding="utf-8")

@@ -27,8 +27,10 @@ CASES: dict[str, Steps] = {
         end("sorry", ["${a}", "${error.code}"]),
     ),
     "an event of its own branch": (
-        parallel("p", {"w": [wait("e", event="told", where={"id": "${id}"}, timeout="1h")], "t": [wait("s", **{"for": 5}), allow("a", execute=TELL)]}),
-        end("end", "${p.w.e.id}"),
+        parallel(
+            "p", [[wait("e", event="told", where={"id": "${id}"}, timeout="1h")], [wait("s", **{"for": 5}), allow("a", execute=TELL)]]
+        ),
+        end("end", "${p.0.e.id}"),
     ),
     "no event in time": (wait("w", event="never", timeout="1d", on_timeout="late"), end("end"), end("late")),
     "no event in time, and no way on": (wait("w", event="never", timeout="1d"), end("end")),
