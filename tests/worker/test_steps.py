@@ -58,6 +58,21 @@ def test_runners_agree_with_the_interpreter(steps: Steps, stores: Stores) -> Non
     assert durable.end(durable.start("main", INPUTS, "run"))[:2] == expected
 
 
+def test_what_a_blocked_execution_started_runs_to_its_end(stores: Stores) -> None:
+    told = {"type": "task", "task": "echo", "inputs": {"took": 100}}
+    steps = approval(timeout=5, execute=[told]), end("end")
+    program = compiled(*steps)
+    alone = InProcess((program,), sqlite_in_memory)
+    assert alone.end(alone.start("main", INPUTS, "run"))[0] == "blocked"
+    assert alone.store.get(["run.1"])["run.1"].status == "completed"
+    alone.store.close()
+    durable = Checkpointing((program,), stores.empty_store, document(*steps))
+    assert durable.end(durable.start("main", INPUTS, "run"))[0] == "blocked"
+    while (task := durable.store.get(["run.1"])["run.1"]).finished_at is None:
+        durable._round()
+    assert task.status == "completed"
+
+
 def test_the_cases_end_in_every_way() -> None:
     ended = {World([compiled(*steps)]).run("main", INPUTS).status for steps in CASES.values()}
     assert ended == {"completed", "failed", "blocked"}
