@@ -24,6 +24,8 @@ US = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_EVERY_US = US  # an interval is no busy loop
 FIELDS = "minute hour day month weekday"
+OVERLAPS = ("skip", "queue", "allow", "cancel_other")  # what a slot may do while the execution of another still runs
+MOST_CAUGHT_UP = 1000
 
 
 class Timing(Record):
@@ -68,11 +70,27 @@ def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int
         back *= 2
 
 
+def check_overlap(overlap: object) -> None:
+    if overlap not in OVERLAPS:
+        raise ValueError(f"overlap is one of {', '.join(OVERLAPS)}, not {overlap!r:.80}")
+
+
+def catch_up_number(given: object) -> int:
+    """How many slots that were missed are made up for: `skip`, `one`, or a number. `ValueError` for anything else."""
+    if given in ("skip", "one"):
+        return int(given == "one")
+    if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_CAUGHT_UP:
+        return given
+    raise ValueError(f"catch_up is skip, one or a whole number from 1 to {MOST_CAUGHT_UP}, not {given!r:.80}")
+
+
 def check_timing(timing: Timing) -> None:
     """`ValueError`, with what to write instead, for what can never be due."""
     given = [timing.cron is not None, timing.every_us is not None, timing.at is not None]
     if sum(given) != 1:
         raise ValueError("a schedule has one of cron, every and at")
+    if not isinstance(timing.cron, str | None):
+        raise ValueError(f"cron is a text, not {timing.cron!r:.80}")
     if timing.every_us is not None and timing.every_us < LEAST_EVERY_US:
         raise ValueError("every must be a second or longer")
     zone(timing.tz)
@@ -84,6 +102,8 @@ def zone(name: str) -> ZoneInfo:
     """A time zone by its name; `ValueError` if this machine does not know it."""
     from zoneinfo import ZoneInfo
 
+    if not isinstance(name, str):
+        raise ValueError(f"tz is a text such as 'Europe/Berlin', not {name!r:.80}")
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError) as problem:  # KeyError: not found; the others: names that are paths, folders or too long

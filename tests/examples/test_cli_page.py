@@ -57,8 +57,8 @@ def test_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 def test_page_shows_every_command_on_a_database() -> None:
     assert {command.split()[0] for command, _ in EXAMPLES} == {
-        "start", "list", "show", "trace", "result", "signal", "publish", "cancel", "retry", "pause", "resume", "workflows",
-        "workers", "queues", "queue", "token", "audit",
+        "start", "list", "show", "trace", "result", "signal", "publish", "why", "cancel", "terminate", "retry", "pause", "resume",
+        "workflows", "workers", "queues", "queue", "token", "audit",
     }  # fmt: skip
     table = re.findall(r"`rhythm (\w+)`", PAGE.split("**Which database.**")[0])
     assert set(table) <= COMMANDS.keys()

@@ -161,6 +161,11 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("trim_fires", dict(names=TEXTS, kept=100), "fires_newest"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
     ("history", dict(id="w0"), "history_pkey"),
+    ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
+    ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
+    ("live_family", dict(ids=IDS), "executions_pkey"),
+    ("standing", dict(ids=IDS), "ready_pkey"),
+    ("starters_of", dict(ids=IDS), "executions_pkey"),
 ]  # fmt: skip
 
 
@@ -266,7 +271,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
     "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|h\b"  # the last is `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
     r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX)"

@@ -472,7 +472,11 @@ def test_a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too(
     session.execute("UPDATE workflow_execution_context SET updated_at = 1")
     session.execute(
         "INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, "
-        "options, attributes, inputs, created_at) VALUES ('w.1', 1, 't', '', 'q', 0, 0, 'w', 1, 'w', 0, 1, '{}', '{}', 'null', 1)"
+        "options, attributes, inputs, created_at) VALUES ('w.1', 0, 't', '', 'q', 0, 0, 'w', 1, 'w', 0, 1, '{}', '{}', 'null', 1)"
+    )
+    session.execute(
+        "INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, owned, awaiting, updated_at) "
+        "VALUES ('w.1', 0, 0, 1, 0, '[]', 'null', 1)"
     )
     with blocked(schemas, pool, lambda: store.terminate(["w"])) as answer:
         session.commit()

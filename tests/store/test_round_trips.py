@@ -159,4 +159,4 @@ def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, aske
     store.commit([turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()], [])
     del asked[:]
     assert set(store.terminate(ids).values()) == {True}
-    assert len(asked) == AROUND + 16
+    assert len(asked) == AROUND + 15

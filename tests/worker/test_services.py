@@ -161,7 +161,7 @@ class Broken:
         ("due_schedules", "schedules"),
         ("prune", "pruner"),
         ("prune_events", "events"),
-    ],  # fmt: skip
+    ],
 )
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
     world = parked(SLEEP, sqlite_in_memory)

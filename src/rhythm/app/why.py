@@ -71,7 +71,7 @@ class _Asked:
 
     def about(self, row: Execution, depth: int = 0) -> Iterator[Reason]:
         if row.finished_at is not None:
-            yield _ended(row)
+            yield self.ended(row)
             return
         if row.cancel_requested_at is not None:
             yield Reason(
@@ -86,6 +86,15 @@ class _Asked:
             yield self.queued(standing, "it")
         else:
             yield from self.awaited(row, standing, depth)
+
+    def ended(self, row: Execution) -> Reason:
+        said = f": {load(row.error)['message']}" if row.error else ""
+        was = "was " if row.status in ("cancelled", "blocked") else ""
+        retries = [retry.id for retry in self.store.retries(row.id)]
+        retried = f"; it was retried as {retries[-1]}" if retries else ""
+        again = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
+        what = f"it has ended: it {was}{row.status}{said}{retried}"
+        return Reason(what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ())
 
     def queued(self, standing: Standing, who: str) -> Reason:
         """Something that a worker must take, or has taken."""
@@ -183,14 +192,6 @@ class _Asked:
         decided = _rhythm("approve", id), _rhythm("reject", id)
         asked = f": {found.reason}" if found.reason else ""
         return Reason(f"it waits for somebody with the role `{found.role}` to decide{asked}", since, moment_of(found.deadline_at), decided)
-
-
-def _ended(row: Execution) -> Reason:
-    again = (_rhythm("retry", row.id),) if row.status in ("failed", "cancelled") and row.parent_id is None else ()
-    error = load(row.error) if row.error else None
-    said = f": {error['message']}" if error else ""
-    was = "was " if row.status in ("cancelled", "blocked") else ""
-    return Reason(f"it has ended: it {was}{row.status}{said}", moment_of(row.finished_at), None, again)
 
 
 def _held(row: Execution) -> Reason:

@@ -68,6 +68,8 @@ def _told(done: BulkView, action: str, dry_run: bool) -> str:
         return f"{_executions(done.matched)} would be {DONE[action]}"
     if not done.refused:
         return f"{_executions(done.changed)} {'was' if done.changed == 1 else 'were'} {DONE[action]}"
+    if not done.changed:
+        return f"{_executions(done.matched)} could not be {DONE[action]}"
     return f"{done.changed:,} of {_executions(done.matched)} were {DONE[action]}"
 
 

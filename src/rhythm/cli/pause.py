@@ -1,15 +1,18 @@
 """Holds an execution where it is: tasks that are running end, nothing new begins.
 
 Results, signals and events are kept for it, and its timers and deadlines go on: what is over by then, it finds when it goes on.
-`rhythm resume` lets it go on; with --timeout it does so by itself, or is cancelled.
+`rhythm resume` lets it go on; with --timeout it does so by itself, or is cancelled. With --all it is for all workflows that fit;
+--dry-run only counts them.
 
   rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is down'
   rhythm pause 06fe1sz2n5qg7v0k4m8c3x9yte --timeout 2h --then cancel
+  rhythm pause --all --workflow order --dry-run
 """
 
 from __future__ import annotations
 
 from rhythm.cli.acting import BY, actor
+from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import read_duration
@@ -17,11 +20,12 @@ from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.show import ID
 
 OPTIONS = (
-    ID,
+    ID.replace(optional=True),
     Option("--reason", "why, for whoever looks at it", value="TEXT"),
     BY,
     Option("--timeout", "for how long at most, such as 2h", value="DURATION"),
     Option("--then", "what follows the timeout", choices=("resume", "cancel"), default="resume"),
+    *ALL,
     DATABASE,
 )
 
@@ -29,6 +33,10 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     if args.then == "cancel" and args.timeout is None:
         raise UsageError("--then says what follows --timeout: give both")
+    if wants_all(args, args.id):
+        if args.timeout is not None:
+            raise UsageError("--timeout is for one execution: leave out --all")
+        return act_on_all(args, "pause", args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
         if before.paused_manually and not (args.reason or args.by or args.timeout):  # what was said the first time stays

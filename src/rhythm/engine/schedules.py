@@ -12,12 +12,10 @@ from typing import Any
 
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.slots import EPOCH, US, check_timing, latest_slots, next_slot
+from rhythm.slots import EPOCH, US, check_overlap, check_timing, latest_slots, next_slot
 from rhythm.store.base import WORKFLOW, NewExecution
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 
-OVERLAPS = ("skip", "queue", "allow", "cancel_other")
-MOST_CAUGHT_UP = 1000
 LATE_US = 60 * US  # a slot that comes so late is not missed yet
 
 NewId = Callable[[], str]
@@ -184,8 +182,7 @@ def _times(schedule: Schedule) -> tuple[Any, ...]:
 def check_wanted(wanted: Wanted) -> None:
     """`ValueError`, with what to write instead."""
     check_timing(Schedule("", **{field: getattr(wanted, field) for field in Wanted._fields}).timing)
-    if wanted.overlap not in OVERLAPS:
-        raise ValueError(f"overlap is one of {', '.join(OVERLAPS)}, not {wanted.overlap!r:.80}")
+    check_overlap(wanted.overlap)
 
 
 def paused(before: Schedule, now: int, by: str, reason: str) -> Schedule:

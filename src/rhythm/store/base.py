@@ -922,7 +922,12 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
 
     @abstractmethod
-    def children(self, id: str) -> list[Execution]: ...
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        """In the order of their numbers, beginning after this one."""
+
+    @abstractmethod
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        """A text for each execution that is another one whenever it has changed; reads nothing large."""
 
     @abstractmethod
     def waits(self, id: str) -> list[NewWait]:

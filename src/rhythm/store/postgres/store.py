@@ -660,9 +660,14 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return [Execution(*row) for row in self.db.query(text, values).fetchall()]
 
     @alone
-    def children(self, id: str) -> list[Execution]:
-        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s ORDER BY e.child_no"
-        return self._select(where, id=id, first=f"{id}.", last=f"{id}/")
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
+        values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after)
+        return self._select(where, **values) if limit is None else self._select(where + b" LIMIT %(limit)s", **values, limit=limit)
+
+    @alone
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self.db.all("stamps", ids=list(ids)))
 
     def _select(self, where: bytes, **values: Any) -> list[Execution]:
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]

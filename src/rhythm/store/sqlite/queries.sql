@@ -435,6 +435,13 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
+-- name: stamps
+-- What changes whenever an execution does, for those who follow it; nothing large is read.
+SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, coalesce(r.attempt, 0)) || '-' || e.status || '-' || (coalesce(r.state, 0) = 1) || '-' ||
+  coalesce(e.cancel_requested_at, 0) || '-' || coalesce(e.paused_at, 0)
+FROM json_each(?) x JOIN executions e ON e.id = x.value LEFT JOIN ready r ON r.id = e.id
+LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
 -- name: due
 -- of an execution: when its own start, its timers and the delayed attempts of its children are due
 SELECT 0, due_at FROM ready WHERE id = :id AND state = 2

@@ -792,11 +792,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
         return [Execution(*row) for row in self._read(text, (*args, limit))]
 
-    def children(self, id: str) -> list[Execution]:
-        return [
-            Execution(*row)
-            for row in self._select("WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? ORDER BY e.child_no", id, f"{id}.", f"{id}/")
-        ]
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
+        rows = self._select(where, id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
+        return [Execution(*row) for row in rows]
+
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))
 
     def _select(self, where: str, *args: Any) -> list[Any]:
         return self._read(f"{SQL['execution']} {where}", args)
