@@ -6,8 +6,9 @@ The files of a format version are never made again once that version is released
 new format version gets a new folder, next to the old ones. Until the release, run this after a change of the format.
 
 For each `NAME.flow` and `NAME.steps.json` in the folder it writes `NAME.program.json`, the program as it is stored, and `NAME.json`:
-each execution of one run (the workflow, and its branches and children) with its turns. A turn has the inputs that it took and the snapshot that was
-stored after it, as text. Inputs hold all that has ended so far, so that an execution goes on from any of the snapshots by itself.
+each execution of one run (the workflow, and its branches and children) with its turns. A turn has the inputs that it took and the
+snapshot that was stored after it, as text. Inputs hold all that has ended so far, so that an execution goes on from any of the
+snapshots by itself.
 """
 
 from __future__ import annotations

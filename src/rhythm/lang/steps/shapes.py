@@ -31,7 +31,7 @@ TASK_OPTIONS = tuple(_TASK)
 DOCUMENT = Shape(
     "a workflow",
     {"workflow_id": "name", "version": "name", "name": "text", "description": "text", "on": "names", "queue": "name", "timeout": "length",
-     "steps": "steps"},
+     "schedule": "any", "steps": "steps"},
     ("workflow_id", "steps"),
 )  # fmt: skip
 STEPS: dict[str, Shape] = {
