@@ -8,7 +8,6 @@ from itertools import islice
 from rhythm.lang.steps.problems import Problems, one_of
 from rhythm.lang.steps.read import Step
 
-
 MOST = 20  # ways round that are told
 
 
