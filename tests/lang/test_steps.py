@@ -74,7 +74,7 @@ def test_text_that_is_no_workflow(text: str, code: str, under: str, says: str) -
 
 WRONG: list[tuple[str, str, str, str]] = [  # document, code, pointer, part of the message or help
     (document(allow(), version=1), "S006", "/version", "text of at most 200 characters"),
-    (document(allow(), workflow_id=""), "S006", "/workflow_id", "text of at most 200 characters"),
+    (document(allow(), workflow_id="a/b"), "S006", "/workflow_id", "letters, digits, -, _ and ."),
     (document(allow(), workflow_id="x" * 201), "S002", "/workflow_id", "find a shorter name"),
     (document(allow(), on=[]), "S006", "/on", "a name, or a list of names"),
     (document(allow(), timeout="soon"), "S006", "/timeout", '"soon" is not a duration'),

@@ -104,11 +104,11 @@ class _Reader:
         self.ids: dict[str, Json] = {}
 
     def steps(self, place: Json) -> tuple[Step, ...]:
-        ids = [self._id(item, number) for number, item in enumerate(place.items)]
+        ids = [self._id(item) for item in place.items]
         following = [*ids[1:], None][: len(ids)]
         return tuple(self._step(*each) for each in zip(place.items, ids, following, strict=True))
 
-    def _id(self, place: Json, number: int) -> str:
+    def _id(self, place: Json) -> str:
         """The id of a step; one that has none gets a name that no author can write, so that the rest can be checked."""
         id = place.get("id")
         if id is None or not isinstance(id.value, str):
