@@ -31,8 +31,8 @@ TASK_OPTIONS = tuple(_TASK)
 
 DOCUMENT = Shape(
     "a workflow",
-    {"workflow_id": "workflow", "version": "name", "name": "text", "description": "text", "on": "names", "queue": "name", "timeout": "length",
-     "schedule": "any", "steps": "steps"},
+    {"workflow_id": "workflow", "version": "name", "name": "text", "description": "text", "on": "names", "queue": "name",
+     "timeout": "length", "schedule": "any", "steps": "steps"},
     ("workflow_id", "steps"),
 )  # fmt: skip
 STEPS: dict[str, Shape] = {
@@ -68,7 +68,8 @@ EXECUTE: dict[str, Shape] = {
 }
 
 HOW = {
-    "id": "letters, digits, - and _", "workflow": "letters, digits, -, _ and .", "name": "text of at most 200 characters", "names": "a name, or a list of names", "text": "text",
+    "id": "letters, digits, - and _", "workflow": "letters, digits, -, _ and .",
+    "name": "text of at most 200 characters", "names": "a name, or a list of names", "text": "text",
     "length": "a duration",
     "duration": 'a duration, such as "24h", "1h30m" or 90', "backoff": "a duration, or an object with initial, factor, max and jitter",
     "count": "a whole number, 0 or more", "positive": "a whole number, 1 or more", "integer": "a whole number", "bool": "true or false",
