@@ -568,6 +568,25 @@ ENDS = (
         pg_code("_advance", " and self.known[turn.id].status < TERMINAL", "", "flush"),
     ),
     Guard(
+        "what a blocked workflow started goes on", rule("a_blocked_workflow_keeps_its_reason_and_its_children_go_on"),
+        lite_code("_end_workflow", "status in ORDERLY", "status == COMPLETED"),
+        pg_code("end_workflows", "end.status not in ORDERLY", "end.status != 5", "rows"),
+    ),
+    Guard(
+        "what a blocked workflow started here is not stopped",
+        ("tests/worker/test_steps.py::test_what_a_blocked_execution_started_runs_to_its_end",),
+        engine=worker("_cancel_here", "turn.status not in ORDERLY", "turn.status != COMPLETED"),
+    ),
+    Guard(
+        "a blocked child decides an `all`", rule("a_blocked_child_decides_all_of_many"),
+        lite("failed_child", "(6, 7, 8)", "(6, 7)"), pg("undecided", "(6, 7, 8)", "(6, 7)"),
+    ),
+    Guard(
+        "what a resume gives is stored, if nothing else happens",
+        ("tests/vm/test_resume_data.py::test_a_turn_that_only_takes_resume_data_is_a_change_to_be_stored",),
+        engine=(Change("vm/interpreter.py", "_suspended", "still and machine.inputs.resume_data is None", "still"),),
+    ),
+    Guard(
         "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
         lite_code("_cancel", "if status >= TERMINAL:", "if False:"), pg("flag_cancel", " AND status < 5", ""),
     ),
