@@ -117,9 +117,8 @@ class Scheduler(Service):
         self._tell_unable()
         if len(names) < self.batch:
             self.unable = {}
-            self.next_s = self.every_s if next_s is None else min(next_s, self.every_s)
-        else:
-            self.next_s = 0.0
+        soon = bool(fires) or len(names) == self.batch  # what was fired has its next slot
+        self.next_s = 0.0 if soon else self.every_s if next_s is None else min(next_s, self.every_s)
         return {"started": sum(fire.outcome == "started" for fire in fires), "others": sum(fire.outcome != "started" for fire in fires)}
 
     def rest_s(self, counts: Counts) -> float:
