@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Page, QueueView, Rhythm, Start, TraceStep, WorkerView, WorkflowView
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
+    from rhythm.app.approving import ApprovalPage, ApprovalView, DecisionView, ResumeRequestView, StatusView
     from rhythm.app.default import (
+        approval,
+        approvals,
+        approve,
         cancel,
         delete_schedule,
+        escalate,
         get,
         get_schedule,
         init,
@@ -25,9 +30,12 @@ if TYPE_CHECKING:
         queue_many,
         queue_task,
         queues,
+        reject,
         result,
         resume,
+        resume_options,
         resume_queue,
+        resume_requests,
         resume_schedule,
         retry,
         run_schedule,
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
         signal,
         start_many,
         start_workflow,
+        status,
         trace,
         workers,
         workflows,
@@ -45,6 +54,7 @@ if TYPE_CHECKING:
     from rhythm.app.scheduling import FireView, ScheduleView
     from rhythm.errors import (
         Conflict,
+        Denied,
         DuplicateTask,
         ExecutionFailed,
         FlowError,
@@ -65,33 +75,38 @@ if TYPE_CHECKING:
         TaskFailed,
         TokenRevoked,
         Unavailable,
+        Undecidable,
+        UnknownApproval,
         UnknownExecution,
         UnknownSchedule,
         UnknownToken,
         UnknownWorkflow,
     )
+    from rhythm.store.access import Actor
     from rhythm.worker.current import Current, current
     from rhythm.worker.handlers import Task, task
 
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSchedule InvalidSetting "
+    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSchedule InvalidSetting "
     "NotDelivered NotInitialised NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError TaskCancelled "
-    "TaskFailed TokenRevoked Unavailable UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
+    "TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
-    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
-    "workers queues pause_queue resume_queue schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule "
-    "delete_schedule"
+    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume "
+    "retry workers queues pause_queue resume_queue approvals approval approve reject escalate status resume_options resume_requests "
+    "schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
     **dict.fromkeys(_ERRORS.split(), "rhythm.errors"),
+    "Actor": "rhythm.store.access",
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
+    **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.scheduling"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
@@ -99,15 +114,17 @@ _HOMES = {
 }
 
 __all__ = [
-    "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict", "Current", "DuplicateTask", "ExecutionFailed",
-    "ExecutionView", "FireView", "FlowError", "Handle", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule",
-    "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout",
-    "RetryLater", "Rhythm", "RhythmError", "ScheduleOfWorkflow", "ScheduleView", "Start", "StoreError", "Task", "TaskCancelled",
-    "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable", "UnknownExecution", "UnknownSchedule", "UnknownToken",
-    "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "cancel", "current", "delete_schedule", "get", "get_schedule", "init",
-    "list_executions", "next_times", "pause", "pause_queue", "pause_schedule", "publish", "queue_many", "queue_task", "queues", "result",
-    "resume", "resume_queue", "resume_schedule", "retry", "run_schedule", "schedule", "schedules", "signal", "start_many",
-    "start_workflow", "task", "trace", "workers", "workflows",
+    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict",
+    "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FireView", "FlowError", "Handle",
+    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule", "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised",
+    "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater", "Rhythm", "RhythmError",
+    "ScheduleOfWorkflow", "ScheduleView", "Start", "StatusView", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked",
+    "TokenView", "TraceStep", "Unavailable", "Undecidable", "UnknownApproval", "UnknownExecution", "UnknownSchedule", "UnknownToken",
+    "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "approval", "approvals", "approve", "cancel", "current",
+    "delete_schedule", "escalate", "get", "get_schedule", "init", "list_executions", "next_times", "pause", "pause_queue",
+    "pause_schedule", "publish", "queue_many", "queue_task", "queues", "reject", "result", "resume", "resume_options", "resume_queue",
+    "resume_requests", "resume_schedule", "retry", "run_schedule", "schedule", "schedules", "signal", "start_many", "start_workflow",
+    "status", "task", "trace", "workers", "workflows",
 ]  # fmt: skip
 
 

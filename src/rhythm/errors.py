@@ -18,6 +18,7 @@
     ├── UnknownToken       a caller: there is no token with this id
     ├── TokenRevoked       a caller: a token that is revoked gets no other roles
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
+    ├── InvalidEvent       a caller: an event that is not what CloudEvents says it is (a `ValueError`)
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
     ├── UnknownApproval    a caller: there is no approval with this id
@@ -30,6 +31,7 @@
     │   └── Unavailable    the same, because it does not answer: it may come back
     └── DuplicateTask      a developer: two handlers of one name
 
+Each has a `code` that stays as it is: over HTTP and on the command line it names what went wrong.
 What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an exception here.
 """
 
@@ -46,9 +48,13 @@ if TYPE_CHECKING:
 class RhythmError(Exception):
     """The root of everything Rhythm raises on purpose."""
 
+    code = "error"
+
 
 class FlowError(RhythmError):
     """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them all."""
+
+    code = "invalid_workflow"
 
     def __init__(self, diagnostics: list[Diagnostic], rendered: str) -> None:
         super().__init__(rendered)
@@ -58,17 +64,25 @@ class FlowError(RhythmError):
 class InvalidProgram(RhythmError):
     """A stored program or snapshot is damaged, or was written by a newer version of Rhythm."""
 
+    code = "invalid_program"
+
 
 class NewerFormat(InvalidProgram):
     """A stored program or snapshot was written by a newer Rhythm: a worker of that version can go on with it."""
+
+    code = "newer_format"
 
 
 class InvalidPayload(RhythmError):
     """A value cannot be stored."""
 
+    code = "invalid_payload"
+
 
 class ExecutionFailed(RhythmError):
     """The execution ended without a result. `error` is `{code, message, data}`, as the workflow left it."""
+
+    code = "execution_failed"
 
     def __init__(self, id: str, status: str, error: dict[str, Any]) -> None:
         super().__init__(f"{id} {status}: {error['code']}: {error['message']}")
@@ -78,13 +92,19 @@ class ExecutionFailed(RhythmError):
 class UnknownExecution(RhythmError):
     """There is no execution with this id."""
 
+    code = "unknown_execution"
+
 
 class InvalidId(RhythmError, ValueError):
     """An execution cannot have this id."""
 
+    code = "invalid_id"
+
 
 class UnknownWorkflow(RhythmError):
     """No workflow of this name is registered."""
+
+    code = "unknown_workflow"
 
 
 class UnknownToken(RhythmError):
@@ -120,17 +140,31 @@ class ScheduleOfWorkflow(RhythmError):
 class Conflict(RhythmError):
     """The id or idempotency key is taken. `id` is the execution that has it."""
 
+    code = "conflict"
+
     def __init__(self, message: str, id: str) -> None:
         super().__init__(message)
         self.id = id
 
 
+class InvalidEvent(RhythmError, ValueError):
+    """What was sent is no event of CloudEvents 1.0, or one whose data is no JSON."""
+
+    code = "invalid_event"
+
+
 class NotDelivered(RhythmError):
-    """A signal that the execution will never see."""
+    """A signal that the execution will never see. `code` is `execution_ended` or `mailbox_full`."""
+
+    def __init__(self, message: str, code: str = "execution_ended") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class NotRetryable(RhythmError):
     """The execution has not ended without a result, was retried already, or would only fail again. The message says what to do."""
+
+    code = "not_retryable"
 
 
 class UnknownApproval(RhythmError):
@@ -158,25 +192,37 @@ class Undecidable(RhythmError):
 class ResultTimeout(RhythmError, TimeoutError):
     """The execution did not end in the time one was ready to wait; it goes on."""
 
+    code = "result_timeout"
+
 
 class NotInitialised(RhythmError):
     """There is no default application yet: call `rhythm.init(…)` first."""
+
+    code = "not_initialised"
 
 
 class InvalidSetting(RhythmError):
     """A setting that does not exist, or a value that it cannot have."""
 
+    code = "invalid_setting"
+
 
 class StoreError(RhythmError):
     """The database cannot be opened, does not answer, or is not what this version of Rhythm needs."""
+
+    code = "database_refused"
 
 
 class Unavailable(StoreError):
     """The database does not answer now; it may come back."""
 
+    code = "database_unavailable"
+
 
 class DuplicateTask(RhythmError):
     """Two different functions are registered as tasks under the same name."""
+
+    code = "duplicate_task"
 
 
 class TaskFailed(RhythmError):
@@ -189,6 +235,8 @@ class TaskFailed(RhythmError):
 
 class TaskCancelled(RhythmError):
     """Nobody waits for this attempt at the task any more."""
+
+    code = "task_cancelled"
 
 
 class RetryLater(RhythmError):

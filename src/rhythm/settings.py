@@ -39,6 +39,7 @@ class Settings(Record):
     crash_limit: int
     missing_task_grace_s: float
     retention_s: float | None
+    event_retention_s: float | None
     resume_worker_interval_s: float
     resume_timeout_s: float
     resume_auto_escalate: bool
@@ -77,6 +78,7 @@ class Given(TypedDict, total=False):
     crash_limit: int | None
     missing_task_grace: float | str | None
     retention: float | str | None
+    event_retention: float | str | None
     resume_worker_interval: float | str | None
     resume_timeout: float | str | None
     resume_auto_escalate: bool | None
@@ -296,7 +298,7 @@ class Setting(Record):
 SETTINGS: dict[str, Setting] = {
     "database_url": Setting("database_url", "sqlite:///rhythm.db", _text, "where executions live: sqlite:///… or postgresql://…", show_url),
     "listen_url": Setting("listen_url", "", _text, "the PostgreSQL server itself, where a pooler is in between", _show_listen_url),
-    "workflow_paths": Setting("workflow_paths", (), _texts, f"files and folders of .flow files; {FOLDER} if it exists"),
+    "workflow_paths": Setting("workflow_paths", (), _texts, f"files, and folders of .flow and .steps.json files; {FOLDER} if it exists"),
     "auto_migrate": Setting("auto_migrate", True, _flag, "bring the tables up to date when the application starts"),
     "queues": Setting("queues", ("default",), _queues, "the queues that a worker serves"),
     "concurrency": Setting("concurrency", 100, _count, "tasks that a worker runs at once"),
@@ -310,6 +312,7 @@ SETTINGS: dict[str, Setting] = {
     "crash_limit": Setting("crash_limit", 3, _count, "how many workers the same step may kill before it fails"),
     "missing_task_grace": Setting("missing_task_grace_s", 600.0, _length_s, "how long to wait for a worker that has a task", _show_length),
     "retention": Setting("retention_s", None, _retention_s, "how long ended executions are kept; forever", _show_length),
+    "event_retention": Setting("event_retention_s", 604_800.0, _retention_s, "how long events are kept; forever", _show_length),
     "resume_worker_interval": Setting("resume_worker_interval_s", 300.0, _length_s, "how often those who sleep are checked", _show_length),
     "resume_timeout": Setting("resume_timeout_s", 86_400.0, _length_s, "how long people have to decide by default", _show_length),
     "resume_auto_escalate": Setting("resume_auto_escalate", False, _flag, "an approval whose time is over goes to the next who may decide"),

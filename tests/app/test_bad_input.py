@@ -187,7 +187,7 @@ def test_workflow_that_cannot_be_is_unknown_on_every_database(make_app: MakeApp,
     ("call", "error", "message"),
     [
         (lambda app: app.pause("w", "a\0b"), rhythm.InvalidPayload, "reason"),
-        (lambda app: app.pause("w", by="\ud800"), rhythm.InvalidPayload, "by"),
+        (lambda app: app.pause("w", by="\ud800"), ValueError, "whoever acts"),
         (lambda app: app.pause("w", 7), ValueError, "reason is a text, not 7"),
         (lambda app: app.list("a\0b"), ValueError, "a workflow's name is a text of 1 to 200 printable characters"),
         (lambda app: app.list(cursor="9" * 19 + "-w"), ValueError, "is not the cursor of a page"),

@@ -6,7 +6,7 @@ import random
 import re
 from typing import Any, NamedTuple
 
-from rhythm.ir.codec import dump_program
+from rhythm.engine.definitions import definition_of
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import Definition
 from tests.engine.simulated_programs import CHAIN, CLEANUP, FAMILIES, FIXED, LETTERS, RACES, SIGNALS
@@ -46,7 +46,7 @@ def case_of(seed: int, number: int) -> Case:
 
 def compiled(name: str, text: str, expected: Expected, signals: tuple[tuple[str, Any], ...] = ()) -> Case:
     programs = compile_flow(text, f"{name}.flow").programs_or_raise()
-    definitions = [Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs]
+    definitions = [definition_of(p, text) for p in programs]
     return Case(name, programs[0].version, definitions, expected, signals)
 
 

@@ -227,7 +227,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("resume nobody", 1, "there is no execution 'nobody'"),
         ("resume mine", 1, "mine is not paused: it is pending"),
         ("cancel nobody", 1, "there is no execution 'nobody'"),
-        ("cancel", 2, "IDS is missing"),
+        ("cancel", 2, "ID is missing: name an execution, or give --all"),
         ("pause a-task", 2, "a-task is a task, and this is for workflows"),
         ("resume a-task", 2, "a-task is a task, and this is for workflows"),
         ("signal a-task go", 2, "a-task is a task, and this is for workflows"),

@@ -117,7 +117,7 @@ def test_queue_of_resumes_and_wrong_words_are_refused(rhythm: Command, make_app:
         "queue": "ACTION is missing: what to do with it: pause or resume",
         "queue stop mail": "ACTION is pause or resume, not stop",
         "queue pause": "NAME is missing: the queue; `rhythm queues` lists them",
-        "queue resume mail --by Ada": "--reason and --by are for pause",
+        "queue resume mail --reason x": "--reason is for pause",
     }.items():
         ran = rhythm(command)
         assert (ran.code, message in ran.err) == (2, True), ran.err

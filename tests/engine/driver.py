@@ -13,9 +13,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from rhythm.engine.definitions import definition_of
 from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError
-from rhythm.ir.codec import dump_program, load_program
+from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
@@ -122,7 +123,7 @@ class FaultyStore:
 def definitions(text: str) -> list[Definition]:
     """Compiled once: a test of interruptions makes hundreds of worlds of one text."""
     programs = compile_flow(text, "main.flow").programs_or_raise()
-    return [Definition(p.name, p.version, p.language, text, dump_program(p), p.file) for p in programs]
+    return [definition_of(p, text) for p in programs]
 
 
 loaded = cache(load_program)

@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from rhythm.engine.definitions import definition_of
 from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError, TaskFailed
-from rhythm.ir.codec import dump_program
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.base import WORKFLOW, Execution, NewExecution, NewSignal, Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
@@ -263,7 +263,7 @@ class Simulation:
     def _start(self) -> None:
         programs = compile_flow(self.case.text, "main.flow").programs_or_raise()
         self.programs: dict[str, Program] = {p.name: p for p in programs}
-        self.inner.register([Definition(p.name, p.version, p.language, self.case.text, dump_program(p), p.file) for p in programs])
+        self.inner.register([definition_of(p, self.case.text) for p in programs])
         first = programs[0]
         self.inner.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
 
@@ -307,7 +307,8 @@ class Simulation:
         return struck
 
     def _pause(self, id: str, paused: bool) -> None:
-        if self.inner.pause(id, paused) and paused:
+        done = self.inner.pause([id]) if paused else self.inner.resume([id])
+        if done.get(id) and paused:
             self.paused.setdefault(id, 0)
         else:
             self.paused.pop(id, None)

@@ -133,6 +133,20 @@ def heartbeat(worker: str, at: int) -> str:
     return f"INSERT INTO worker_heartbeats VALUES ('{worker}', '', 1, '', '[]', 1, 1, (1 = 0), '', 1, {at}, 30000000)"
 
 
+def approval(id: str, n: int) -> str:
+    columns = "id, execution_id, n, role, reason, data, quorum, four_eyes, stages, notify, on_deadline, held, created_at, status, ended_at"
+    values = f"'{id}.{n}', '{id}', {n}, 'boss', '', 'null', 1, (1 = 0), '[]', 'null', 'expire', (1 = 0), 1, 7, 1"
+    return f"INSERT INTO approvals ({columns}) VALUES ({values})"
+
+
+def decided(actor: str) -> str:
+    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', '', '', NULL, NULL, 1)"
+
+
+def audited(actor: str, at: int) -> str:
+    return f"INSERT INTO audit VALUES (1, {at}, '{actor}', NULL, 'cli', 'approval.approve', 'run.9', '{{}}', '', '')"
+
+
 def executions(id: str, changes: str) -> str:
     return f"UPDATE executions SET {changes} WHERE id = '{id}'"
 
@@ -264,6 +278,11 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 3 WHERE id = 's2'",), set()),
     ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 5 - n WHERE name = 'later'",), set()),
     ("signals_taken", "run", ("UPDATE workflow_signals SET consumed_seq = 9 WHERE id = 's0'",), set()),
+    ("audit_chained", "row 1", (audited("x", 1),), set()),
+    ("decisions_audited", "run.9", (decided("ann"),), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("bob", 1)), {"audit_chained"}),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 2)), {"audit_chained"}),
+    ("decisions_audited", "run.9", (approval("run", 9), audited("ann", 1)), {"audit_chained"}),
     ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", v=99), set()),
     ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", locals=[]), set()),
     ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", awaiting={"op": "task"}), set()),
@@ -352,7 +371,16 @@ def test_two_rows_of_one_slot_are_found_where_the_index_is_gone(make_store: Make
 
 
 def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
-    judged = {"no_lost_wake", "no_orphan_wait", "waits_for_something", "owned_once", "snapshot_readable", "context_agrees", "within_limits"}
+    judged = {
+        "audit_chained",
+        "no_lost_wake",
+        "no_orphan_wait",
+        "waits_for_something",
+        "owned_once",
+        "snapshot_readable",
+        "context_agrees",
+        "within_limits",
+    }
     sqlite, postgres = (statements(f"rhythm.store.{name}", "doctor.sql").keys() for name in ("sqlite", "postgres"))
     assert sqlite & RULES.keys() == postgres & RULES.keys() == RULES.keys() - judged
     assert {rule for rule, *_ in DAMAGES} | {"one_per_key"} == RULES.keys()

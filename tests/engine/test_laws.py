@@ -70,12 +70,12 @@ def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(make_world: Make
     world = make_world('workflow main { await sleep(10)\nlet x = await task("value", { x: 1 })\nreturn x }', owner_run=owner_run)
     world.start()
     rounds(world, 1)
-    world.inner.pause("run", True)
+    world.inner.pause(["run"])
     rounds(world, 100)
     assert world.inner.get(["run"])["run"].status == "paused"
     assert world.ran["value(1)"] == 0
     world.doctor()
-    world.inner.pause("run", False)
+    world.inner.resume(["run"])
     assert result_of(world.run()) == 1
 
 
@@ -416,10 +416,10 @@ def test_pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs(make_world: 
     world.start()
     while world.ran.total() < 3:
         world.round()
-    world.inner.pause("run", True)
+    world.inner.pause(["run"])
     rounds(world, 60)
     assert (world.ran.total() <= 5, world.inner.get(["run"])["run"].status) == (True, "paused")
-    world.inner.pause("run", False)
+    world.inner.resume(["run"])
     assert (world.run().status, world.ran.total()) == ("completed", 20)
 
 
@@ -607,11 +607,11 @@ def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(make_w
     world = make_world(flow, owner_run=owner_run, owner_run_limit_s=100.0)
     world.start()
     rounds(world, 1)
-    world.inner.pause("run", True)
+    world.inner.pause(["run"])
     world.worker.unsure = True  # the pause is seen while both run
     rounds(world, 60)
     assert (world.inner.get(["run"])["run"].status, world.ran["value('later')"]) == ("paused", 0)
-    world.inner.pause("run", False)
+    world.inner.resume(["run"])
     assert world.run().status == "completed"
     assert (world.ran["value(1)"], world.ran["value(2)"], world.ran["value('later')"]) == (1, 1, 5)
 

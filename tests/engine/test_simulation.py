@@ -74,8 +74,8 @@ def test_held_child_does_not_begin_because_it_is_paused_or_told_something() -> N
     world.start()
     while "run.3" not in world.inner.get(["run.3"]):
         world.round()
-    world.inner.pause("run.3", True)
-    world.inner.pause("run.3", False)
+    world.inner.pause(["run.3"])
+    world.inner.resume(["run.3"])
     world.inner.signal(NewSignal("early", "run.3", "go", "null"), 10)
     assert not world.inner._db.execute("SELECT 1 FROM ready WHERE id = 'run.3'").fetchall()
     assert world.run().result == "[0,1]"

@@ -48,6 +48,14 @@ def event(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_events.py::test_{name}" for name in names)
 
 
+def trigger(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_triggers.py::test_{name}" for name in names)
+
+
+def terminate(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_terminate.py::test_{name}" for name in names)
+
+
 def peers(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_workers.py::test_{name}" for name in names)
 
@@ -87,6 +95,14 @@ def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
 def unchecked(kind: str, check: str) -> tuple[Change, ...]:
     """A CHECK of the ready table that would refuse the mutant before its rule is broken."""
     return (Change(f"store/{kind}/migrations/0001_initial.sql", "", check, ""),)
+
+
+def access(kind: str, statement: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/access.sql", statement, old, new),)
+
+
+def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/migrations/0005_access.sql", "", old, new),)
 
 
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
@@ -338,6 +354,49 @@ EVENTS = (
     Guard(
         "the same event twice is one", event("the_same_event_twice_is_one"),
         lite("insert_event", "ON CONFLICT (id) DO NOTHING", ""), pg("insert_events", "ON CONFLICT (id) DO NOTHING ", ""),
+    ),
+    Guard(
+        "what an event starts is started with it", trigger("a_publisher_that_dies_has_published_wholly_or_not_at_all"),
+        lite_code("_publish", "self._trigger(event, new, now)", "pass"), pg_code("publish", "self._trigger(new, now)", "pass", "exchange"),
+    ),
+    Guard(
+        "an event that was forgotten starts nothing again", trigger("an_event_that_was_forgotten_does_not_start_a_workflow_again"),
+        engine=(Change("store/triggers.py", "triggered", 'key=f"event:{event.id}"', "key=None"),),
+    ),
+    Guard(
+        "what an event starts lives from after it", trigger("a_started_workflow_waits_for_another_event_than_its_own"),
+        engine=(Change("store/triggers.py", "triggered", "event.published_at - now + 1", "event.published_at - now"),),
+    ),
+    Guard(
+        "a workflow is started by what it names now", trigger("what_starts_a_workflow_is_what_was_registered_last"),
+        lite_code("_set_triggers", 'self._all("forget_triggers", given)', "pass"),
+        pg_code("_set_triggers", 'self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)', "pass"),
+    ),
+    Guard(
+        "an event that somebody has taken is not forgotten", event("an_event_that_somebody_has_taken_is_kept_until_its_end"),
+        (Change("store/sqlite/events.sql", "delete_events", " AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)", ""),),
+        (Change("store/postgres/events.sql", "old_events", "NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)", "true"),
+         Change("store/postgres/events.sql", "delete_events", "NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)", "true")),
+    ),
+    Guard(
+        "whoever forgets events locks their types", server("an_event_that_is_taken_while_it_is_to_be_forgotten_stays"),
+        postgres=pg_code("_prune_events", 'self.db.do("hold_types", types=types)', "pass"),
+    ),
+    Guard(
+        "whoever terminates takes the turn and raises the fence", terminate("an_owner_that_goes_on_without_looking_at_its_row_is_stopped"),
+        postgres=(
+            Change("store/postgres/operating.py", "_end_at_once", 'self.db.do("skip_turn", ids=list(workflows))', "pass"),
+            *pg("raise_context_fences", "fence = nextval('fences')", "fence = fence"),
+        ),
+    ),
+    Guard(
+        "what is terminated has no row left", terminate("an_execution_and_everything_below_it_ends_at_once"),
+        lite_code("_terminate", 'self._all("delete_ready", each)', "pass"),
+        (Change("store/postgres/operating.py", "_terminate", 'self.db.do("delete_ready", ids=list(family))', "pass"),),
+    ),
+    Guard(
+        "children that are made meanwhile are terminated, too", server("a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too"),
+        postgres=(Change("store/postgres/operating.py", "_terminate", "raise AgainError", "pass"),),
     ),
     Guard(
         "a lease is held by one", rule("a_lease_is_held_by_one_until_it_expires"),
@@ -785,5 +844,26 @@ SIMULATED = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *SIMULATED)
+ACCESS = (
+    Guard(
+        "one at a time adds to the audit", ("tests/store/test_audit.py::test_many_writers_at_once_make_one_chain",),
+        postgres=access("postgres", "lock_audit_head", " FOR UPDATE", ""),
+    ),
+    Guard(
+        "rows of the audit are only ever added", ("tests/store/test_audit.py::test_rows_cannot_be_changed_or_deleted",),
+        sqlite=migrated("sqlite", "BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT,", "BEFORE UPDATE ON audit BEGIN SELECT iif(1,"),
+        postgres=migrated("postgres", "BEFORE UPDATE OR DELETE OR TRUNCATE ON audit ", "BEFORE UPDATE OR DELETE ON audit "),
+    ),
+    Guard(
+        "a token keeps its roles until the decision is committed",
+        ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
+        postgres=access("postgres", "share_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "a token that is revoked has no roles", ("tests/store/test_tokens.py::test_a_token_is_revoked_once",),
+        engine=(Change("store/access.py", "entitlement", 'self.status == "active" and ', ""),),
+    ),
+)  # fmt: skip
+
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rhythm.store.access import Actor
 from rhythm.store.base import (
     BLOCKED,
     CANCELLED,
@@ -849,13 +850,13 @@ def test_the_sweep_ends_tasks_that_a_turn_asked_to_end(store: Store) -> None:
 
 def test_pausing_wakes_and_is_told_to_whoever_loads(store: Store) -> None:
     claim = begun(store)
-    assert store.pause("none", True) is None
-    assert store.pause("w", True, "because", "me") is True
+    assert store.pause(["none"]) == {}
+    assert store.pause(["w"], reason="because", actor=Actor("me")) == {"w": True}
     assert (store.load(["w"])[0].paused, ready_rows(store)) == (True, [("w", 1, 1)])
-    assert store.pause("w", False) is True
+    assert store.resume(["w"]) == {"w": True}
     assert not store.load(["w"])[0].paused
     assert outcome(store, turn(claim, end="finish", status=FAILED, value="{}")) == "finished"
-    assert (store.pause("w", True), ready_rows(store)) == (False, [])
+    assert (store.pause(["w"]), ready_rows(store)) == ({"w": False}, [])
 
 
 # groups that hold back
@@ -880,7 +881,7 @@ def test_a_child_that_is_held_back_finds_its_signals_when_it_is_released(store: 
     child = workflow("w.1", parent_id="w", child_no=1, root_id="w", held=True)
     assert outcome(store, turn(claim, end="own", starts=(child,))) == "own"
     sent = NewSignal("t", "w.1", "go", "1")
-    assert (send(store, "s", "w.1"), store.pause("w.1", True)) == ("sent", True)
+    assert (send(store, "s", "w.1"), store.pause(["w.1"])) == ("sent", {"w.1": True})
     assert outcome(store, turn(claim, 1, "own", signals=(sent,))) == "own"
     assert claims(store) == {}
     assert outcome(store, turn(claim, 2, "own", releases=((1, 1),))) == "own"
@@ -986,7 +987,7 @@ def test_parked_are_those_that_nobody_looks_at_and_that_are_not_paused(store: St
     assert outcome(store, turn(held["a"], end="finish", status=COMPLETED)) == "finished"
     assert outcome(store, turn(held["e"], starts=children)) == "parked"
     store.park([held["b"], held["c"]])
-    store.pause("c", True)
+    store.pause(["c"])
     store.park([claims(store)["c"]])
     store.start([workflow("free")])
     assert (store.parked("", 9), store.parked("", 1), store.parked("b", 9), store.parked("e", 9)) == (["b", "e"], ["b"], ["e"], [])
@@ -999,7 +1000,7 @@ def test_only_what_is_still_parked_at_that_turn_is_mended(store: Store) -> None:
     for id in ids[:4]:
         assert outcome(store, turn(held[id], timers=(NewTimer(1, 60.0),))) == "parked"
     send(store, "s", "b")
-    store.pause("c", True)
+    store.pause(["c"])
     store.park([claims(store)["c"]])
     stuck = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 0, "none": 0}
     timers = [(id, 2) for id in stuck]
@@ -1044,12 +1045,12 @@ def test_due_is_told_of_a_delayed_start_of_timers_and_of_delayed_children(store:
 
 def test_pause_keeps_its_reason_and_who_said_so_until_the_resume(store: Store) -> None:
     store.start([workflow()])
-    assert store.pause("w", True, "bank is down", "ada")
+    assert store.pause(["w"], reason="bank is down", actor=Actor("ada"))
     paused = store.get(["w"])["w"]
     assert (paused.paused_reason, paused.paused_by) == ("bank is down", "ada")
     assert store.find(None, None, None, 1) == [paused]
-    assert store.pause("w", False)
-    assert (store.get(["w"])["w"].paused_at, store.get(["w"])["w"].paused_reason) == (None, "")
+    assert store.resume(["w"])
+    assert (store.get(["w"])["w"].paused_at, store.get(["w"])["w"].paused_reason) == (None, None)
 
 
 def test_a_claim_that_is_given_back_for_a_while_is_taken_again_after_it(store: Store, clock: Clock) -> None:

@@ -187,7 +187,7 @@ def test_pruning_takes_old_events_that_nobody_holds(store: Store, clock: Clock) 
     parked(store)
     publish(store, "taken")
     clock.forward(100)
-    store.prune(50, 10)
+    assert store.prune_events(50, 10) == 1
     assert (publish(store, "taken"), publish(store, "free")) == ("duplicate", "published")
     assert ended(store) == [(1, COMPLETED, "taken")]
 
@@ -220,13 +220,37 @@ def test_what_fits_a_wait(wanted: Any, data: Any, fits: bool) -> None:
     assert bool(found) == fits
 
 
-def test_an_event_that_somebody_may_still_ask_for_is_not_pruned(store: Store, clock: Clock) -> None:
+def test_an_event_is_kept_for_its_time_and_found_until_then(store: Store, clock: Clock) -> None:
     claim = begun(store)
-    clock.forward(1)
-    assert publish(store) == "published"
+    publish(store)
+    clock.forward(10)
+    publish(store, "e2")
+    assert (store.prune_events(10.0, 10), publish(store)) == (0, "duplicate")
+    clock.forward(0.001)
+    assert (store.prune_events(10.0, 10), store.prune_events(10.0, 10)) == (1, 0)
+    assert outcome(store, turn(claim, waits=waits(1))) == "woken"
+    assert ended(store) == [(1, COMPLETED, "e2")]
+
+
+def test_events_are_forgotten_in_batches_the_oldest_first(store: Store, clock: Clock) -> None:
+    for n in range(5):
+        publish(store, f"e{n}")
+        clock.forward(1)
+    assert [store.prune_events(0.5, 2) for _ in range(3)] == [2, 2, 1]
+    assert publish(store, "e4") == "published"
+
+
+def test_an_event_that_somebody_has_taken_is_kept_until_its_end(store: Store, clock: Clock) -> None:
+    parked(store)
+    publish(store)
+    clock.forward(100)
+    assert (store.prune_events(10.0, 10), ended(store)) == (0, [(1, COMPLETED, "e1")])
+    assert outcome(store, turn(claims(store)["w"], 1, end="finish", status=COMPLETED)) == "finished"
+    assert store.prune_events(10.0, 10) == 1
+
+
+def test_pruning_of_executions_leaves_events_alone(store: Store, clock: Clock) -> None:
+    publish(store)
     clock.forward(100)
     store.prune(10.0, 10)
     assert publish(store) == "duplicate"
-    assert outcome(store, turn(claim, end="finish", status=COMPLETED)) == "finished"
-    store.prune(10.0, 10)
-    assert publish(store) == "published"

@@ -202,7 +202,7 @@ def test_whatever_wakes_from_outside_is_told_and_what_wakes_nobody_is_not(told: 
     assert says(lambda: told.signal(NewSignal("t", "w", "go", "1"), 10)) == set(), "it is free already"
     assert says(lambda: told.publish(NewEvent("e", "paid", "{}"))) == {SYSTEM_QUEUE}
     assert says(lambda: told.publish(NewEvent("f", "paid", "{}"))) == set()
-    assert says(lambda: told.pause("y", True)) == {SYSTEM_QUEUE}
+    assert says(lambda: told.pause(["y"])) == {SYSTEM_QUEUE}
     fence, _ = claim(told, "y")
     assert says(lambda: told.cancel(["y"])) == set(), "whoever holds it looks by itself"
     assert says(lambda: told.release({"y": fence}, 60)) == set()

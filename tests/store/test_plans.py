@@ -105,7 +105,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delay_tasks", dict(id=IDS, fence=ONES, delay_us=ONES, attempt=ONES, now=1), "ready_pkey"),
     ("note_attempts", dict(id=IDS, attempt=ONES, worker=TEXTS, took_us=ONES, now=1), "executions_pkey"),
     ("cancel_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
-    ("delete_waits", dict(ids=IDS, orderly=IDS), "event_waits_pkey timer_tasks_pkey"),
+    ("delete_waits", dict(ids=IDS, orderly=IDS, now=1), "event_waits_pkey timer_tasks_pkey approvals_pkey"),
     ("release_timers", dict(id=IDS, first=ONES, last=ONES, now=1), "timer_tasks_pkey"),
     ("flag_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
     ("release_children", dict(id=IDS, first=ONES, last=ONES, now=1), "executions_unfinished"),
@@ -118,7 +118,11 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("mailbox", dict(id="w0", signal="s"), "executions_pkey workflow_signals_pkey signals_waiting"),
     ("receivers", dict(ids=IDS), "executions_pkey"),
     ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
-    ("set_pause", dict(id="w0", paused=True, reason="", by=""), "executions_pkey"),
+    ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
+    ("unpause", dict(ids=IDS), "executions_pkey"),
+    ("concerned", dict(id="w0"), "executions_pkey resumes_of"),
+    ("due_approvals", dict(now=1, limit=10), "approvals_due"),
+    ("due_pauses", dict(now=1, limit=10), "executions_paused"),
     ("free_due", dict(ids=IDS, now=1), "ready_pkey"),
     ("raise_context_fences", dict(ids=IDS), "workflow_execution_context_pkey"),
     ("rescue_workflows", dict(id=IDS, seq=ONES), "ready_pkey"),
@@ -127,7 +131,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("fire_timers", dict(id=IDS, n=ONES, now=1), "timer_tasks_pkey"),
     ("due_ready", dict(now=1, limit=10), "ready_due"),
     ("due_timeouts", dict(now=1, limit=10), "executions_timeout"),
-    ("next_due", {}, "timers_due ready_due executions_timeout"),
+    ("next_due", {}, "timers_due ready_due executions_timeout executions_paused approvals_due"),
     ("cancelled_tasks", dict(limit=10), "executions_cancelled ready_pkey"),
     ("parked", dict(after="w1", limit=10), "executions_live ready_pkey"),
     ("without_rows", dict(id=IDS, n=ONES), "timer_tasks_pkey executions_pkey"),
@@ -157,6 +161,11 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("trim_fires", dict(names=TEXTS, kept=100), "fires_newest"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
     ("history", dict(id="w0"), "history_pkey"),
+    ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
+    ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
+    ("live_family", dict(ids=IDS), "executions_pkey"),
+    ("standing", dict(ids=IDS), "ready_pkey"),
+    ("starters_of", dict(ids=IDS), "executions_pkey"),
 ]  # fmt: skip
 
 
@@ -256,16 +265,18 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "expire_claims": "ready_claimed",
     "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
-    "events_after": "events_of_type", "due": "executions_unfinished",
+    "events_after": "events_of_type", "due": "executions_unfinished", "load": "resumes_",
+    "concerned": "resumes_of", "resumes": "resumes_of", "executed_resumes": "resumes_", "due_approvals": "approvals_due",
+    "due_pauses": "executions_paused",
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
     "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|h\b"  # the last is `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
     r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX)"
 )
-READ_BY_PARTS = {"execution"}  # the beginning of several: see `READS`
+READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 
 
 @pytest.fixture(scope="module", params=["never analysed", "analysed when full"])

@@ -464,6 +464,41 @@ def test_an_event_goes_to_the_next_wait_when_the_first_is_cancelled_meanwhile(
     assert [(o.n, o.status) for o in store.outcomes([Needed("w", (2,))])["w"]] == [(2, COMPLETED)]
 
 
+def test_a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    start(store, "w")
+    store.commit([parking(claim(store)["w"])], [])
+    session.execute("UPDATE workflow_execution_context SET updated_at = 1")
+    session.execute(
+        "INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, "
+        "options, attributes, inputs, created_at) VALUES ('w.1', 0, 't', '', 'q', 0, 0, 'w', 1, 'w', 0, 1, '{}', '{}', 'null', 1)"
+    )
+    session.execute(
+        "INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, owned, awaiting, updated_at) "
+        "VALUES ('w.1', 0, 0, 1, 0, '[]', 'null', 1)"
+    )
+    with blocked(schemas, pool, lambda: store.terminate(["w"])) as answer:
+        session.commit()
+        assert answer.result() == {"w": True}
+    assert {execution.status for execution in store.get(["w", "w.1"]).values()} == {"cancelled"}
+
+
+def test_an_event_that_is_taken_while_it_is_to_be_forgotten_stays(
+    schemas: Schemas, store: PostgresStore, session: psycopg.Connection, pool: ThreadPoolExecutor
+) -> None:
+    store.publish(NewEvent("e", "paid", "1"))
+    session.execute("UPDATE event_types SET n = n")
+    session.execute(
+        "INSERT INTO event_waits (execution_id, n, type, wanted, since, held, status, event_id, ended_at) "
+        "VALUES ('w', 1, 'paid', '{}', 0, false, 5, 'e', 1)"
+    )
+    with blocked(schemas, pool, lambda: store.prune_events(-1.0, 10)) as answer:
+        session.commit()
+        assert answer.result() == 0
+    assert store.publish(NewEvent("e", "paid", "1")) == "duplicate"
+
+
 def test_publishers_and_waiters_of_many_types_all_succeed(schemas: Schemas, store: PostgresStore, pool: ThreadPoolExecutor) -> None:
     """Every workflow waits for every event, and publishes one: whatever meets, nobody misses any."""
     count = 6

@@ -9,7 +9,22 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Beat, Claim, Declaration, Done, Needed, NewExecution, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.base import (
+    COMPLETED,
+    TASK,
+    WORKFLOW,
+    Beat,
+    Claim,
+    Declaration,
+    Definition,
+    Done,
+    Needed,
+    NewEvent,
+    NewExecution,
+    NewTimer,
+    TaskEnd,
+    TurnCommit,
+)  # fmt: skip
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.services import Rescuer, ServiceSettings
 from tests.support.postgres import Schemas
@@ -114,3 +129,34 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
         del asked[:]
         work()
         assert len(asked) == 1
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_whatever_an_event_starts_is_started_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+    store.register([Definition(f"on{i:04}", "1", "flow", "", "{}", on=("paid",)) for i in range(count)])
+    del asked[:]
+    assert store.publish(NewEvent("e1", "paid", "1")) == "published"
+    assert len(asked) == AROUND + 10
+    assert len(claimed(store)) == count
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_whatever_the_events_of_a_turn_start_is_started_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+    store.register([Definition("ship", "1", "flow", "", "{}", on=("paid",))])
+    store.start([NewExecution("w", WORKFLOW, "main", "default")])
+    (claim,) = claimed(store).values()
+    events = tuple(NewEvent(f"e{i}", "paid", str(i), i, execution_id="w") for i in range(count))
+    del asked[:]
+    store.commit([turn(claim, 0, "park", events=events)], [])
+    assert len(asked) == AROUND + 15
+    assert len(claimed(store)) == count
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+    ids = [f"w{i:03}" for i in range(count)]
+    store.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+    store.commit([turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()], [])
+    del asked[:]
+    assert set(store.terminate(ids).values()) == {True}
+    assert len(asked) == AROUND + 15

@@ -29,8 +29,10 @@ GIVEN = "RHYTHM_TEST_DATABASE_URL"
 FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"  # a machine that fails while the tests run may lose them
 SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
 TABLES = (
+    "approvals, approval_decisions, execution_resume_requests, "
     "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, workflow_definitions, leases, "
-    "event_types, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens, schedules, schedule_fires"
+    "event_types, event_triggers, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens, schedules, "
+    "schedule_fires"
 )
 
 

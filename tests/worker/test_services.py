@@ -108,7 +108,7 @@ workflow other() {
 
 def test_a_paused_workflow_is_left_alone(make_store: MakeStore) -> None:
     world = parked(AWAITS["signal"], make_store)
-    world.inner.pause("run", True)
+    world.inner.pause(["run"])
     until_quiet(world)
     lose_wake(world, "signal")
     assert not services(world).run()[0]
@@ -154,12 +154,19 @@ class Broken:
 
 @pytest.mark.parametrize(
     ("broken", "name"),
-    [("fire_timers", "timers"), ("recover", "rescue"), ("parked", "sweeper"), ("due_schedules", "schedules"), ("prune", "pruner")],
+    [
+        ("fire_timers", "timers"),
+        ("recover", "rescue"),
+        ("parked", "sweeper"),
+        ("due_schedules", "schedules"),
+        ("prune", "pruner"),
+        ("prune_events", "events"),
+    ],
 )
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
     world = parked(SLEEP, sqlite_in_memory)
     said: list[tuple[str, str, str]] = []
-    settings = ServiceSettings(retention_s=60.0)
+    settings = ServiceSettings(retention_s=60.0, event_retention_s=60.0)
     all_of_them = Services(
         Broken(world.inner, broken), settings, world.clock.now, world.clock.us, world.program, lambda *what: said.append(what)
     )  # type: ignore[arg-type]  # it passes every other call on

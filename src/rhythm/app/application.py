@@ -19,12 +19,14 @@ from rhythm.app.approving import Approvals
 from rhythm.app.checks import at_least as _at_least
 from rhythm.app.checks import can_be as _can_be
 from rhythm.app.checks import name as _name
+from rhythm.app.checks import number as _number
 from rhythm.app.checks import place as _place
 from rhythm.app.checks import possible as _possible
 from rhythm.app.checks import text as _text
 from rhythm.app.checks import unknown as _unknown
 from rhythm.app.checks import valid_id as _valid_id
 from rhythm.app.handle import Handle
+from rhythm.app.operating import Operating
 from rhythm.app.part import By, acting
 from rhythm.app.rights import Access
 from rhythm.app.scheduling import Schedules
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from rhythm.app.aio import AsyncRhythm
     from rhythm.app.handle import Id
     from rhythm.app.pooled import Pooled, PooledWorker
+    from rhythm.http import Server
     from rhythm.settings import Given
 
 OnConflict = Literal["return", "fail", "replace"]
@@ -79,7 +82,7 @@ Workers = list[WorkerView]
 Queues = list[QueueView]
 
 
-class Rhythm(Approvals, Access, Schedules):
+class Rhythm(Approvals, Access, Schedules, Operating):
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
@@ -312,6 +315,13 @@ class Rhythm(Approvals, Access, Schedules):
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
+    def children(self, id: Id, limit: int = 50, cursor: str | None = None) -> Page:
+        """What an execution has started, in that order. Give the `cursor` of a page to get the next one."""
+        limit, after = min(_at_least(limit, 1, "limit"), LARGEST_PAGE), _number(cursor)
+        found = self.store.children(self._execution(id).id, after, limit + 1)
+        more = found[limit - 1].id.rpartition(".")[2] if len(found) > limit else None
+        return Page(tuple(view(row) for row in found[:limit]), more)
+
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
         """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
 
@@ -362,27 +372,33 @@ class Rhythm(Approvals, Access, Schedules):
         if answer == "missing":
             _unknown(id)
         if answer not in ("sent", "duplicate"):
-            why = "it has ended" if answer == "late" else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
-            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}")
+            late = answer == "late"
+            why = "it has ended" if late else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
+            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}", "execution_ended" if late else "mailbox_full")
         self._wake()
         return answer == "sent"
 
     def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool:
-        """Publishes an event to everyone who waits for it, or started before it and will wait.
+        """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it
+        with `@on`: `by` says who starts them.
 
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
         id = _name(event_id, "an event_id") if event_id is not None else self._new_id()
-        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"))
+        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)
         self._wake()
         return answer == "published"
 
     def cancel(self, id: Id, *, by: By = None) -> bool:
-        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already."""
-        id = _possible(id)
-        return self._told(id, self.store.cancel([id], acting(by)).get(id))
+        """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already.
+
+        Whoever asks a second time does not want to wait for that: then it ends at once, as by `terminate`.
+        """
+        row = self._execution(id)
+        end = self.store.cancel if row.cancel_requested_at is None else self.store.terminate
+        return self._told(id, end([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
@@ -450,6 +466,12 @@ class Rhythm(Approvals, Access, Schedules):
         from rhythm.app.pooled import PooledWorker
 
         return PooledWorker(worker_id, self, **settings)
+
+    def server(self, *, tokens: bool = True) -> Server:
+        """The HTTP interface as an ASGI application, to be mounted in yours: see `rhythm.http.Server`."""
+        from rhythm.http import Server
+
+        return Server(self, tokens=tokens)
 
     def _wake(self) -> None:
         """The workers of this process look at once; those of others when they look next."""

@@ -6,22 +6,25 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError
-from rhythm.ir.codec import dump_program
-from rhythm.lang.flow.check import workflow_names
-from rhythm.lang.flow.compile import Compilation, compile_flow
+from rhythm.lang.checked import Compilation
 from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in
 from rhythm.lang.source import nearest, render_all, some_of
 from rhythm.store.base import Definition
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """The texts of these files, and of every `*.flow` below these folders, by file. What holds a line break or a brace is a text itself."""
+    """The texts of these files, and of every `*.flow` and `*.steps.json` below these folders, by file.
+
+    What holds a line break or a brace is a text itself.
+    """
     found: dict[str, str] = {}
     for place in places:
         name = os.fspath(place)
         if isinstance(place, str) and ("\n" in name or "{" in name):
-            found[f"text {len(found) + 1}.flow"] = name
+            found[f"text {len(found) + 1}{'.json' if name.lstrip().startswith('{') else '.flow'}"] = name
         else:
             found.update((file, _text(file)) for file in _files(name))
     return found
@@ -29,7 +32,7 @@ def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
 
 def _files(name: str) -> list[str]:
     if os.path.isdir(name):
-        return sorted(os.path.join(path, file) for path, _, files in os.walk(name) for file in files if file.endswith(".flow"))
+        return sorted(os.path.join(path, file) for path, _, files in os.walk(name) for file in files if file.endswith(FOUND_IN_FOLDERS))
     if not os.path.exists(name):
         raise FlowError([], f"there is no file or folder {name} to read workflows from")
     return [name]
@@ -48,8 +51,8 @@ def compile_flows(texts: dict[str, str], elsewhere: Iterable[str] = ()) -> list[
 
     `elsewhere`: the names of workflows that exist besides these.
     """
-    names = frozenset(elsewhere).union(*(workflow_names(text, file) for file, text in texts.items()))
-    compiled = [compile_flow(text, file, Known(None, names)) for file, text in texts.items()]
+    names = frozenset(elsewhere).union(*(names_in(text, file) for file, text in texts.items()))
+    compiled = [compile_text(text, file, Known(None, names)) for file, text in texts.items()]
     wrong = [one for one in compiled if one.errors]
     problems = [render_all(one.source, one.diagnostics) for one in wrong] + _twice(compiled)
     if problems:
@@ -67,7 +70,7 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
 
 
 def _definitions(one: Compilation) -> list[Definition]:
-    return [Definition(p.name, p.version, p.language, one.source.text, dump_program(p), p.file) for p in one.programs]
+    return [definition_of(program, one.source.text) for program in one.programs]
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:

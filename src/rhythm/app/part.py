@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from rhythm.app.checks import name
 from rhythm.store.access import Actor
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from rhythm.store.base import Store
 
 By = Actor | str | None  # who acts: None is the user of the operating system
-LONGEST_NAME = 200
 
 
 class Part:
@@ -28,9 +28,7 @@ class Part:
 def acting(by: By, source: str = "python") -> Actor:
     """Whoever asks, as it is recorded."""
     actor = by if isinstance(by, Actor) else Actor(by or user(), source=source)
-    name: object = actor.name
-    if not isinstance(name, str) or not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"whoever acts has a name of 1 to {LONGEST_NAME} printable characters, not {name!r:.80}")
+    name(actor.name, "the name of whoever acts")
     return actor
 
 

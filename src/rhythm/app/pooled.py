@@ -320,4 +320,5 @@ def _service_settings(s: Settings) -> ServiceSettings:
     return ServiceSettings(
         crash_limit=s.crash_limit, rescue_every_s=min(ServiceSettings.rescue_every_s, s.dead_after_s / 5),
         sweep_every_s=s.resume_worker_interval_s, retention_s=s.retention_s,
+        event_retention_s=s.event_retention_s,
     )  # fmt: skip

@@ -15,8 +15,10 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, NoReturn, Protocol
 
-from rhythm.app.part import LONGEST_NAME, By, Part, acting
-from rhythm.app.views import moment, plain
+from rhythm.app.checks import LONGEST_KEY, at_least
+from rhythm.app.checks import name as checked
+from rhythm.app.part import By, Part, acting
+from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
@@ -58,7 +60,7 @@ class TokenView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 class NewToken(Record):
@@ -87,7 +89,7 @@ class AuditView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 class AuditPage(Record):
@@ -139,7 +141,7 @@ class Access(Part):
         may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their own: two
         people with one name are one to the rule of four eyes.
         """
-        name, known, own = _word(name, "the name of a token"), _roles(roles), _business_roles(business_roles)
+        name, known, own = checked(name, "the name of a token"), _roles(roles), _business_roles(business_roles)
         expires_s = None if expires is None else _lasting(expires)
         while True:
             id, secret = _drawn()
@@ -196,11 +198,9 @@ class Access(Part):
         cursor: str | None = None,
     ) -> AuditPage:
         """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"limit is a whole number from 1 on, not {limit!r:.80}")
-        limit = min(limit, LARGEST_PAGE)
+        limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = {"actor": actor, "action": action, "object": object}
-        words = {what: None if value is None else _word(value, what) for what, value in asked.items()}
+        words = {what: None if value is None else checked(value, what) for what, value in asked.items()}
         found = self.store.audit(Filter(**words, before=_place(cursor)), limit + 1)
         more = str(found[limit - 1].n) if len(found) > limit else None
         return AuditPage(tuple(audit_view(row) for row in found[:limit]), more)
@@ -246,10 +246,9 @@ class AsyncAccess(Protocol):
 
 
 def token_view(token: StoredToken) -> TokenView:
-    expires, used, revoked = (None if at is None else moment(at) for at in (token.expires_at, token.last_used_at, token.revoked_at))
     return TokenView(
         token.id, token.name, token.roles, token.business_roles, token.status, moment(token.created_at), token.created_by,
-        expires, used, revoked, token.revoked_by or "",
+        moment_of(token.expires_at), moment_of(token.last_used_at), moment_of(token.revoked_at), token.revoked_by or "",
     )  # fmt: skip
 
 
@@ -276,17 +275,11 @@ def _hash(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def _word(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > LONGEST_NAME or not value.isprintable():
-        raise ValueError(f"{what} is a text of 1 to {LONGEST_NAME} printable characters, not {value!r:.80}")
-    return value
-
-
 def _words(values: Any, what: str) -> tuple[str, ...]:
     given = (values,) if isinstance(values, str) else tuple(values)
     if len(given) > MOST_ROLES:
         raise ValueError(f"a token has at most {MOST_ROLES} roles of a kind")
-    return tuple(dict.fromkeys(_word(value, what) for value in given))
+    return tuple(dict.fromkeys(checked(value, what) for value in given))
 
 
 def _roles(values: Any) -> tuple[str, ...]:
@@ -309,7 +302,7 @@ def _lasting(expires: float | str) -> float:
 
 def _id(id: Any) -> str:
     """The id of a token that there may be: what no database could hold is asked of none. A secret is not repeated."""
-    return id if isinstance(id, str) and id.isprintable() and len(id) <= LONGEST_NAME else _unknown(id)
+    return id if isinstance(id, str) and id.isprintable() and len(id) <= LONGEST_KEY else _unknown(id)
 
 
 def _unknown(id: Any) -> NoReturn:

@@ -9,11 +9,11 @@ from rhythm.cli.options import Arguments, Option
 if TYPE_CHECKING:
     from rhythm.store.access import Actor
 
-AS = Option("--as", "who acts, for the record; else the user of this machine", value="NAME")
+BY = Option("--by", "who says so, for the record; else the user of this machine", value="NAME")
 
 
 def actor(args: Arguments, roles: tuple[str, ...] | None = None) -> Actor:
     from rhythm.app.part import user
     from rhythm.store.access import Actor
 
-    return Actor(getattr(args, "as") or user(), roles, source="cli")
+    return Actor(args.by or user(), roles, source="cli")

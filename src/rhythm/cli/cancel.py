@@ -1,8 +1,11 @@
 """Asks executions to end: what they have started is cancelled, their `finally` blocks run, and then they are cancelled.
 
+Whoever asks a second time ends them at once, as `rhythm terminate` does. With --all it is for all that fit and were not asked before;
+--dry-run only counts them.
 Exit code 0: all were asked; 1: one had ended already, or does not exist.
 
   rhythm cancel 06fe1sz2n5qg7v0k4m8c3x9yte
+  rhythm cancel --all --workflow order --status suspended --dry-run
 """
 
 from __future__ import annotations
@@ -10,37 +13,48 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rhythm.cli.acting import BY, actor
+from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
 
 if TYPE_CHECKING:
-    from rhythm.app import Rhythm
+    from rhythm.app import ExecutionView, Rhythm
 
-OPTIONS = (Option("IDS", "the executions", many=True), DATABASE)
+OPTIONS = (Option("IDS", "the executions", many=True, optional=True), *ALL, BY, DATABASE)
 
 
 def run(args: Arguments) -> int:
+    if wants_all(args, args.ids):
+        return act_on_all(args, "cancel")
     with application(args) as app:
-        return max(_cancel(app, id) for id in dict.fromkeys(args.ids))
+        return max(_cancel(app, id, args) for id in dict.fromkeys(args.ids))
 
 
-def _cancel(app: Rhythm, id: str) -> int:
+def _cancel(app: Rhythm, id: str, args: Arguments) -> int:
     from rhythm.errors import UnknownExecution
 
     try:
-        find(app, id)
-        asked = app.cancel(id)
+        before = find(app, id)
+        asked = app.cancel(id, by=actor(args))
     except UnknownExecution as problem:
         print(f"rhythm: {problem}", file=sys.stderr)
         return 1
     execution = app.get(id)
     if not asked:
-        print(f"rhythm: {id} has ended already: it {_ended(execution.status)}", file=sys.stderr)
-        return 1
-    print(f"cancelled {id}" if execution.ended else f"asked {id} to end: it is cancelled as soon as a worker has run its `finally` blocks")
+        return has_ended(execution)
+    if before.cancel_requested_at is not None:
+        print(f"terminated {id}: it was asked to end before, and had not finished that")
+    elif execution.ended:
+        print(f"cancelled {id}")
+    else:
+        print(f"asked {id} to end: it is cancelled as soon as a worker has run its `finally` blocks")
     return 0
 
 
-def _ended(status: str) -> str:
-    return f"was {status}" if status == "cancelled" else status
+def has_ended(execution: ExecutionView) -> int:
+    """Says so on standard error; the exit code."""
+    status = execution.status
+    print(f"rhythm: {execution.id} has ended already: it {'was ' if status == 'cancelled' else ''}{status}", file=sys.stderr)
+    return 1

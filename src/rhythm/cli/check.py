@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from rhythm.cli.files import find_files, read_source
 from rhythm.cli.options import Arguments, Option
-from rhythm.lang.flow.check import Checked, check_flow, workflow_names
+from rhythm.lang.checked import Checked
 from rhythm.lang.flow.rules.known import Known, TaskShape
+from rhythm.lang.languages import check_text, names_in
 from rhythm.lang.source import as_json, render_all
 
 SEVERITIES = ("error", "warning", "note")
 
 
 OPTIONS = (
-    Option("FILES", "a .flow file, a folder of them, or - for standard input", many=True),
+    Option("FILES", "a .flow or JSON steps file, a folder of them, or - for standard input", many=True),
     Option("--format", "text for people, json for editors", choices=("text", "json"), default="text"),
     Option("--app", "a Python file or module: calls are also checked against its tasks", value="FILE"),
 )
@@ -20,9 +21,9 @@ OPTIONS = (
 
 def run(args: Arguments) -> int:
     sources = {name: read_source(name) for name in find_files(args.files)}
-    names = frozenset().union(*(workflow_names(text, name) for name, text in sources.items())) if len(sources) > 1 else None
+    names = frozenset().union(*(names_in(text, name) for name, text in sources.items())) if len(sources) > 1 else None
     known = Known(_tasks(args.app), names)
-    checked = [check_flow(text, name, known) for name, text in sources.items()]
+    checked = [check_text(text, name, known) for name, text in sources.items()]
     counts = {severity: sum(d.severity == severity for c in checked for d in c.diagnostics) for severity in SEVERITIES}
     _print_json(checked, counts) if args.format == "json" else _print_text(checked, counts)
     return 1 if counts["error"] else 0

@@ -7,23 +7,24 @@ import sys
 from collections.abc import Iterable
 
 from rhythm.cli.options import UsageError
+from rhythm.lang.languages import FOUND_IN_FOLDERS
 
 
-def find_files(names: Iterable[str]) -> list[str]:
-    """The files named, with every `*.flow` below a folder; `-` is standard input."""
+def find_files(names: Iterable[str], kinds: tuple[str, ...] = FOUND_IN_FOLDERS) -> list[str]:
+    """The files named, with every one of these kinds below a folder; `-` is standard input."""
     found: list[str] = []
     for name in names:
         if name != "-" and not os.path.exists(name):
             raise UsageError(f"there is no file {name}")
-        inside = sorted(_below(name)) if os.path.isdir(name) else [name]
+        inside = sorted(_below(name, kinds)) if os.path.isdir(name) else [name]
         if not inside:
-            raise UsageError(f"there is no .flow file in {name}")
+            raise UsageError(f"there is no {' or '.join(kinds)} file in {name}")
         found += inside
     return list(dict.fromkeys(found))
 
 
-def _below(folder: str) -> list[str]:
-    return [os.path.join(path, file) for path, _, files in os.walk(folder) for file in files if file.endswith(".flow")]
+def _below(folder: str, kinds: tuple[str, ...]) -> list[str]:
+    return [os.path.join(path, file) for path, _, files in os.walk(folder) for file in files if file.endswith(kinds)]
 
 
 def read_source(name: str) -> str:

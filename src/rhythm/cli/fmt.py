@@ -6,7 +6,7 @@ import difflib
 import sys
 
 from rhythm.cli.files import find_files, read_source, write_source
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.errors import FlowError
 from rhythm.lang.flow.format import format_source
 
@@ -18,11 +18,13 @@ OPTIONS = (
 
 
 def run(args: Arguments) -> int:
-    results = [_format(name, args) for name in find_files(args.files)]
+    results = [_format(name, args) for name in find_files(args.files, (".flow",))]
     return max(results, default=0)
 
 
 def _format(name: str, args: Arguments) -> int:
+    if name.endswith(".json"):
+        raise UsageError(f"{name} is JSON: any formatter of JSON will do; this one is for .flow files")
     text = read_source(name)
     try:
         new = format_source(text, name)

@@ -9,17 +9,17 @@ from rhythm.cli.files import read_source
 from rhythm.cli.options import Option, UsageError
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
-from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.languages import compile_text
 from rhythm.lang.source import nearest, render_all
 
-FILE = Option("FILE", "a .flow file, or - for standard input")
+FILE = Option("FILE", "a .flow or JSON steps file, or - for standard input")
 WORKFLOW = Option("--workflow", "which workflow of the file: else the one named like the file, else the first", value="NAME")
 
 
 def compile_file(name: str, known: Known | None = None, quiet: bool = False) -> tuple[Program, ...]:
     """The programs of a file. Its problems are printed to standard error; errors end the command."""
-    compilation = compile_flow(read_source(name), name, known)
+    compilation = compile_text(read_source(name), name, known)
     shown = [d for d in compilation.diagnostics if d.severity == "error" or (d.severity == "warning" and not quiet)]
     if shown:
         print(render_all(compilation.source, shown), file=sys.stderr, end="\n\n")

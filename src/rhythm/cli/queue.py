@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
@@ -23,27 +24,27 @@ OPTIONS = (
     Option("ACTION", "what to do with it: pause or resume", choices=("pause", "resume")),
     Option("NAME", "the queue; `rhythm queues` lists them"),
     Option("--reason", "why it is paused, for whoever looks at it", value="TEXT"),
-    Option("--by", "who says so", value="NAME"),
+    BY,
     DATABASE,
 )
 
 
 def run(args: Arguments) -> int:
-    if args.action == "resume" and (args.reason or args.by):
-        raise UsageError("--reason and --by are for pause")
+    if args.action == "resume" and args.reason:
+        raise UsageError("--reason is for pause")
     with application(args) as app:
         known = {queue.name: queue for queue in app.queues()}
         if args.action == "pause":
             _pause(app, args, known.get(args.name))
         else:
-            _resume(app, args.name)
+            _resume(app, args)
     if args.name not in known:
         print(f"rhythm: {_unknown(args.name, [*known])}", file=sys.stderr)
     return 0
 
 
 def _pause(app: Rhythm, args: Arguments, before: QueueView | None) -> None:
-    if app.pause_queue(args.name, args.reason or "", args.by or ""):
+    if app.pause_queue(args.name, args.reason or "", actor(args)):
         waiting = _waiting(before.ready + before.delayed) if before else ""
         print(f"paused queue {args.name}{waiting}: nothing of it begins; `rhythm queue resume {args.name}` lets it go on")
     else:
@@ -58,11 +59,11 @@ def _as_it_is(queue: QueueView | None) -> str:
     return f" ({since(queue, datetime.now(UTC))})" if queue and queue.paused_at else ""
 
 
-def _resume(app: Rhythm, name: str) -> None:
-    if app.resume_queue(name):
-        print(f"resumed queue {name}: workers take from it again")
+def _resume(app: Rhythm, args: Arguments) -> None:
+    if app.resume_queue(args.name, actor(args)):
+        print(f"resumed queue {args.name}: workers take from it again")
     else:
-        print(f"queue {name} was not paused")
+        print(f"queue {args.name} was not paused")
 
 
 def _unknown(name: str, known: list[str]) -> str:

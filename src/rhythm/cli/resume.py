@@ -1,30 +1,54 @@
 """Lets a paused execution go on where it was held.
 
-What has happened meanwhile, such as signals and timers, it finds then.
+What has happened meanwhile, such as signals and timers, it finds then. It sees the data that you give as `ctx.resume_data`.
+One that waits for a decision or an event is not held by anybody: decide (`rhythm approvals`), or publish. With --all it is for all
+that are held and fit; --dry-run only counts them.
 
-  rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte
+  rhythm resume 06fe1sz2n5qg7v0k4m8c3x9yte --reason 'the bank is back' -i account=7
+  rhythm resume --all --workflow order --dry-run
 """
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
+from rhythm.cli.acting import BY, actor
+from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments
+from rhythm.cli.inputs import INPUT, read_pairs
+from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.pause import already_ended
 from rhythm.cli.show import ID
 
-OPTIONS = (ID, DATABASE)
+if TYPE_CHECKING:
+    from rhythm.app import ExecutionView
+
+DATA = INPUT.replace(help="a field of the data as text; KEY:=JSON gives any JSON value")
+OPTIONS = (ID.replace(optional=True), Option("--reason", "why, for the record", value="TEXT"), BY, DATA, *ALL, DATABASE)
 
 
 def run(args: Arguments) -> int:
+    data = read_pairs(args.input, "-i") or None
+    if wants_all(args, args.id):
+        if data is not None:
+            raise UsageError("data is for one execution: leave out -i or --all")
+        return act_on_all(args, "resume", args.reason or "")
     with application(args) as app:
         before = find_workflow(app, args.id)
-        if before.paused_at is None and not before.ended:
-            print(f"rhythm: {args.id} is not paused: it is {before.status}", file=sys.stderr)
-            return 1
-        if not app.resume(args.id):
+        if before.ended:
             return already_ended(args.id)
+        if not app.resume(args.id, args.reason or "", actor(args), data=data):
+            print(f"rhythm: {args.id} is not held: {_instead(before)}", file=sys.stderr)
+            return 1
     print(f"resumed {args.id}: the next worker that is free goes on with it")
     return 0
+
+
+def _instead(execution: ExecutionView) -> str:
+    if execution.status != "paused":
+        return f"it is {execution.status}"
+    if execution.paused_reason == "approval_required":
+        return f"it waits for a decision; `rhythm approvals --execution {execution.id}` shows what is to be decided"
+    return "it waits for an event; `rhythm publish` publishes one"

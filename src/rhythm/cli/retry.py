@@ -1,11 +1,13 @@
 """Starts a new execution that goes on where this one failed or was cancelled, and prints its id, alone, on standard output.
 
 What had completed is kept, and it goes on in the same version. With --from-start it begins at the beginning, with the same
-inputs, in the current version. The old execution stays as it is.
+inputs, in the current version. The old execution stays as it is. With --all it is for all that fit, have failed or were cancelled,
+and were not retried before; --dry-run only counts them.
 Exit code 0: started (or, with --wait, completed); 1: it cannot be retried, or failed again; 3: not ended after --timeout.
 
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte
   rhythm retry 06fe1sz2n5qg7v0k4m8c3x9yte --app tasks.py --wait
+  rhythm retry --all --workflow order --status failed --created-after 2026-03-01T12:00:00Z --dry-run
 """
 
 from __future__ import annotations
@@ -13,24 +15,37 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rhythm.cli.acting import BY, actor
+from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.database import DATABASE
-from rhythm.cli.options import Arguments, Option
+from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.show import ID
 from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Rhythm
 
-OPTIONS = (ID, Option("--from-start", "begin at the beginning, in the current version"), *FOLLOWING, DATABASE)
+OPTIONS = (
+    ID.replace(optional=True),
+    Option("--from-start", "begin at the beginning, in the current version"),
+    *FOLLOWING,
+    *ALL,
+    BY,
+    DATABASE,
+)
 
 
 def run(args: Arguments) -> int:
+    if wants_all(args, args.id):
+        if args.wait or args.from_start:
+            raise UsageError("--wait and --from-start are for one execution: leave out --all")
+        return act_on_all(args, "retry")
     fit_waiting(args)
     with application(args) as app:
         load_tasks(args)
         old = find(app, args.id)
-        new = app.retry(args.id, from_start=args.from_start)
+        new = app.retry(args.id, from_start=args.from_start, by=actor(args))
         print(_told(app, old, new, args.from_start), file=sys.stderr)
     if not args.wait:
         return print_id(new, args.output)

@@ -24,8 +24,8 @@ from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
 from rhythm.errors import InvalidPayload, UnknownWorkflow
 from rhythm.ir.program import Program
-from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.languages import compile_text
 from rhythm.lang.source import Diagnostic, Source, nearest, render, some_of
 from rhythm.store.base import Store
 from rhythm.store.sqlite.store import SqliteStore
@@ -105,17 +105,17 @@ def _store(clock_us: Callable[[], int]) -> Store:
 
 
 def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:
-    """Child workflows are found in the same file, then as NAME.flow beside it."""
+    """Child workflows are found in the same file, then as NAME.flow, NAME.steps.json or NAME.json beside it."""
     known = {program.name: program for program in programs}
 
     def find(name: str) -> Program:
-        beside = Path(file).with_name(f"{name}.flow")
-        if name not in known and "/" not in name and beside.is_file():
-            for program in compile_flow(read_source(str(beside)), str(beside)).programs:
+        beside = [Path(file).with_name(f"{name}{kind}") for kind in (".flow", ".steps.json", ".json")] if "/" not in name else []
+        for found in map(str, beside if name not in known else ()):
+            for program in compile_text(read_source(found), found).programs if Path(found).is_file() else ():
                 known.setdefault(program.name, program)
         if name not in known:
             near = nearest(name, known)
-            advice = f"did you mean `{near}`?" if near else f"it is looked for in {file} and {beside}"
+            advice = f"did you mean `{near}`?" if near else f"it is looked for in {file} and {Path(file).with_name(name)}.flow"
             raise UnknownWorkflow(f"there is no workflow `{name}`; {advice}")
         return known[name]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rhythm.cli.acting import AS, actor
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs
@@ -206,7 +206,7 @@ OPTIONS = (
            choices=("skip", "queue", "allow", "cancel_other")),
     Option("--catch-up", "create: how many missed slots are made up for: skip, one or a number; else one", value="skip|one|N"),
     Option("--reason", "pause: why, for whoever looks at it", value="TEXT"),
-    AS,
+    BY,
     OUTPUT,
     DATABASE,
 )  # fmt: skip

@@ -88,9 +88,9 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     yield "retry of", e.retry_of or ""
     yield "retried as", "{id} ({status})".format(**again) if (again := _retried_as(app, e)) else ""
     yield "children", f"{len(children):,}: {counted(child.status for child in children)}" if children else ""
-    yield "attributes", _value(e.attributes) if e.attributes else ""
-    yield "inputs", _value(e.inputs)
-    yield "result", _value(e.result) if e.status == "completed" else ""
+    yield "attributes", value(e.attributes) if e.attributes else ""
+    yield "inputs", value(e.inputs)
+    yield "result", value(e.result) if e.status == "completed" else ""
 
 
 def _attempt(e: ExecutionView) -> str:
@@ -155,12 +155,12 @@ def _took(e: ExecutionView) -> str:
     return length((e.finished_at - e.created_at).total_seconds())
 
 
-def _value(value: object) -> str:
+def value(given: object) -> str:
     """A JSON value: on one line if it is short, else laid out."""
     import json
 
     from rhythm.cli.words import printable
 
-    short = json.dumps(value, ensure_ascii=False)
-    text = short if len(short) <= 80 else json.dumps(value, ensure_ascii=False, indent=2)
+    short = json.dumps(given, ensure_ascii=False)
+    text = short if len(short) <= 80 else json.dumps(given, ensure_ascii=False, indent=2)
     return "\n".join(map(printable, text.split("\n")))

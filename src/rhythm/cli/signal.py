@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_json, read_pairs
@@ -22,15 +23,16 @@ OPTIONS = (
     Option("PAYLOAD", "what it brings, as JSON", optional=True),
     INPUT.replace(help="a field of the payload as text; KEY:=JSON gives any JSON value"),
     Option("--signal-id", "an id of your own: the same one twice is one signal", value="ID"),
+    BY,
     DATABASE,
 )
 
 
 def run(args: Arguments) -> int:
-    payload = _payload(args)
+    given = payload(args, "payload")
     with application(args) as app:
         execution = find_workflow(app, args.id)
-        sent = app.signal(args.id, args.name, payload, signal_id=args.signal_id)
+        sent = app.signal(args.id, args.name, given, signal_id=args.signal_id, by=actor(args))
     if not sent:
         print(f"the signal {args.signal_id} was sent to {args.id} before; nothing was sent now")
     else:
@@ -41,16 +43,18 @@ def run(args: Arguments) -> int:
     return 0
 
 
-def _payload(args: Arguments) -> Any:
-    if args.payload is not None and args.input:
-        raise UsageError("give the payload as JSON or with -i, not with both")
+def payload(args: Arguments, what: str) -> Any:
+    """What is sent, as the argument of this name or -i give it."""
+    text = getattr(args, what)
+    if text is not None and args.input:
+        raise UsageError(f"give the {what} as JSON or with -i, not with both")
     if args.input:
         return read_pairs(args.input, "-i")
-    return None if args.payload is None else read_json(args.payload, "PAYLOAD", "payload", f"a text is '\"{args.payload}\"'")
+    return None if text is None else read_json(text, what.upper(), what, f"a text is '\"{text}\"'")
 
 
 def _awaited(plan: Any) -> set[str]:
     """The signals that are waited for."""
-    from rhythm.cli.words import leaves
+    from rhythm.vm.plans import leaves
 
     return {leaf["name"] for leaf in leaves(plan) if leaf["op"] == "signal"} if plan else set()

@@ -17,11 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.result import TIMEOUT
+from rhythm.lang.languages import TAKEN_BY_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +37,10 @@ FOLLOWING = (
     Option("--output", "json prints an object with the id and whether it is new", choices=("text", "json"), default="text"),
 )
 OPTIONS = (
-    Option("WORKFLOW", "the name of a workflow that is registered, or a .flow file"),
+    Option("WORKFLOW", "the name of a workflow that is registered, or a .flow or JSON steps file"),
     INPUT,
     INPUTS,
-    Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
+    Option("--workflows", "a file or folder of workflows (.flow, .steps.json) to register first", value="PATH", many=True),
     Option("--id", "an id of your own; one that was used before starts nothing", value="ID"),
     Option("--key", "an idempotency key: one start for each key of a workflow", value="KEY"),
     Option("--on-conflict", "if the id or key was used before", choices=("return", "fail", "replace"), default="return"),
@@ -46,6 +48,7 @@ OPTIONS = (
     Option("--priority", "higher goes first", value="N", default="0"),
     Option("--delay", "start it after that long, such as 5m", value="DURATION"),
     Option("--attribute", "something to know it by, shown with it; KEY:=JSON gives any JSON value", value="KEY=TEXT", many=True),
+    BY,
     *FOLLOWING,
     DATABASE,
 )
@@ -108,7 +111,7 @@ def _before_a_database_is_made(args: Arguments) -> None:
     from rhythm.app.flows import compile_flows, no_workflow, read_flows
 
     names = [definition.name for definition in compile_flows(read_flows(_sources(args, False)))]
-    if not args.workflow.endswith(".flow") and args.workflow not in names:
+    if not args.workflow.endswith(TAKEN_BY_NAME) and args.workflow not in names:
         raise UsageError(no_workflow(args.workflow, names))
 
 
@@ -116,7 +119,7 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
     from rhythm.errors import InvalidPayload, UnknownWorkflow
 
     try:
-        handle = app.start_workflow(_registered(app, args), **request)
+        handle = app.start_workflow(_registered(app, args), by=actor(args), **request)
     except (InvalidPayload, UnknownWorkflow) as problem:
         raise UsageError(str(problem)) from problem
     _say(handle.get(), handle.created)
@@ -128,7 +131,7 @@ def _registered(app: Rhythm, args: Arguments) -> str:
     named: str = args.workflow
     if sources := _sources(args, app.store.definition(named) is not None):
         app.register(*sources)
-    return _choose(named) if named.endswith(".flow") else named
+    return _choose(named) if named.endswith(TAKEN_BY_NAME) else named
 
 
 def _sources(args: Arguments, known: bool) -> list[Path]:
@@ -136,9 +139,9 @@ def _sources(args: Arguments, known: bool) -> list[Path]:
     from pathlib import Path
 
     named: str = args.workflow
-    is_file = named.endswith(".flow")
+    is_file = named.endswith(TAKEN_BY_NAME)
     if "/" in named and not is_file:
-        raise UsageError(f"{named} is neither the name of a workflow nor a .flow file")
+        raise UsageError(f"{named} is neither the name of a workflow nor a .flow or .json file")
     sources = [*([named] if is_file and not _inside(named, args.workflows) else []), *args.workflows]
     if not sources and not known:
         sources = list(read_settings(args.database).workflow_paths)
@@ -158,9 +161,9 @@ def _choose(file: str) -> str:
     import os
 
     from rhythm.cli.files import read_source
-    from rhythm.lang.flow.compile import compile_flow
+    from rhythm.lang.languages import compile_text
 
-    names = [program.name for program in compile_flow(read_source(file), file).programs]
+    names = [program.name for program in compile_text(read_source(file), file).programs]
     like = os.path.splitext(os.path.basename(file))[0]
     return like if like in names else names[0]
 

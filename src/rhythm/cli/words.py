@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from rhythm.vm.plans import items_of
+from rhythm.vm.plans import leaves
 
 SHOWN = 3  # different things that a group waits for
 
@@ -73,7 +73,7 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
     """What an execution waits for; empty if it waits for nothing. `ended`: the numbers of children that are known to have ended."""
     if plan is None:
         return ""
-    counts = Counter(_leaf(leaf) for leaf in leaves(plan) if leaf["n"] not in ended)
+    counts = Counter(_leaf(leaf) for leaf in leaves(dict(plan)) if leaf["n"] not in ended)
     shown = [f"{count:,} × {leaf}" if count > 1 else leaf for leaf, count in counts.most_common(SHOWN)]
     more = [f"{len(counts) - SHOWN:,} more"] if len(counts) > SHOWN else []
     joiner = {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
@@ -87,15 +87,6 @@ def _leaf(plan: Mapping[str, Any]) -> str:
     return f"{kind} {printable(str(plan.get('name') or plan['n']))}"
 
 
-def leaves(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What a plan waits for, without the groups and without what has been settled."""
-    if "items" in plan or "first" in plan:
-        for item in items_of(dict(plan)):
-            yield from leaves(item)
-    elif plan["op"] != "settled":
-        yield plan
-
-
 def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:
     """The names of the tasks that are waited for."""
-    return sorted({str(leaf["name"]) for leaf in leaves(plan) if leaf["op"] == "task"}) if plan else []
+    return sorted({str(leaf["name"]) for leaf in leaves(dict(plan)) if leaf["op"] == "task"}) if plan else []

@@ -38,7 +38,7 @@ OPTIONS = (
     Option("--queues", "the queues to serve; else the settings say it, else it is default", value="A,B"),
     Option("--concurrency", "tasks at once, in each process; else the settings say it, else 100", value="N"),
     Option("--processes", "worker processes; one that dies is replaced", value="M", default="1"),
-    Option("--workflows", "a file or folder of .flow files to register first", value="PATH", many=True),
+    Option("--workflows", "a file or folder of workflows (.flow, .steps.json) to register first", value="PATH", many=True),
     Option("--name", "what the worker's name begins with; else it is the name of this machine", value="NAME"),
     Option(
         "--metrics-port",

@@ -20,6 +20,7 @@ from rhythm.store.base import (
     COMPLETED,
     EVENT,
     FAILED,
+    PAUSED,
     SUSPENDED,
     Child,
     ChildOutcome,
@@ -136,7 +137,7 @@ def _judge(waiting: Sequence[Waiting], evidence: Evidence) -> Iterator[Finding]:
 def _verdicts(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
     yield from _of_context(one)
     yield from _of_owned(one, known)
-    if one.live.status == SUSPENDED:
+    if one.live.status in (SUSPENDED, PAUSED):
         yield from _orphans(one, known)
         if not one.live.ready:
             yield from _asleep(one, known)

@@ -180,7 +180,7 @@ def _from_outside(plan: Plan) -> bool:
 def _resumed(loaded: Loaded) -> int | None:
     """The last of what let it go on since its turn before."""
     pending = load(loaded.resumes) if loaded.resumes else []
-    return pending[-1][0] if pending else None
+    return max(id for id, _ in pending) if pending else None
 
 
 def resume_data(loaded: Loaded) -> dict[str, Any] | None:
@@ -303,7 +303,7 @@ class _Rows:
         self.releases: list[tuple[int, int]] = []
         self.signals: list[NewSignal] = []
         self.events: list[NewEvent] = []
-        self.later_us = 0  # counts up with every child that is started after an event of this turn: events from before are not for it
+        self.later_us = 0  # counts up with every event of this turn: events from before are not for a child that is started after them
         self.attributes: dict[str, Any] = {}
         self.programs: dict[tuple[str, str | None], Program | str] = {}
 
@@ -336,7 +336,8 @@ class _Rows:
                 self.signals.append(NewSignal(id, to, name, dump_trusted(payload)))
             case c.Publish(type, data):
                 id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.events)}"
-                self.events.append(NewEvent(id, type, dump_trusted(data), self.later_us))
+                self.events.append(NewEvent(id, type, dump_trusted(data), self.later_us, execution_id=self.loaded.id))
+                self.later_us += 1
             case c.SetAttribute(name, value):
                 self.attributes[name] = value
 
@@ -368,8 +369,6 @@ class _Rows:
     def _child(self, n: int, program: Program, inputs: str, options: dict[str, Any], held: bool, snapshot: bytes | None = None) -> None:
         queue = self.planner.only_queue or options.get("queue") or program.options.get("queue") or self.loaded.queue
         timeout_s = options.get("timeout_s") or (None if snapshot else program.options.get("timeout"))
-        if self.events and self.events[-1].later_us == self.later_us:
-            self.later_us += 1
         self.starts.append(
             NewExecution(
                 child_id(self.loaded.id, n), WORKFLOW, program.name, queue, inputs, program.version,

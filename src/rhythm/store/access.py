@@ -183,17 +183,17 @@ def broken(rows: Iterable[AuditRow], head: Head | None, known: Head | None = Non
                 yield row.n, f"row {row.n} is not the one that was the head: the chain was written anew"
         last = Head(row.n, row.hash)
     if head is not None and head != last:
-        yield head.n, _ended_elsewhere(last, head)
+        yield _ended_elsewhere(last, head)
     if missing is not None and missing != Head(0, GENESIS):
         yield missing.n, f"row {missing.n}, which was the head, is gone: the chain ends with row {last.n}"
 
 
-def _ended_elsewhere(last: Head, head: Head) -> str:
+def _ended_elsewhere(last: Head, head: Head) -> tuple[int, str]:
     if last.n < head.n:
-        return f"the chain ends with row {last.n}, but {head.n} were written: the last ones are gone"
+        return last.n + 1, f"the chain ends with row {last.n}, but {head.n} were written: the last ones are gone"
     if last.n > head.n:
-        return f"only {head.n} were written, but the chain goes on to row {last.n}: somebody has added to it"
-    return f"row {head.n} is not the one that was written last"
+        return head.n + 1, f"only {head.n} were written, but the chain goes on to row {last.n}: somebody has added to it"
+    return head.n, f"row {head.n} is not the one that was written last"
 
 
 class AccessStore(ABC):

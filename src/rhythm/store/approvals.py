@@ -126,7 +126,8 @@ def judge(
         return Verdict(repeated=True)
     if approval.ended_at is not None and approval.decision is None:
         return Verdict("approval_cancelled")
-    if any(each.actor == name and each.role == approval.role and each.decision != ESCALATE for each in made):
+    voted = any(each.actor == name and each.role == approval.role and each.decision != ESCALATE for each in made)
+    if voted and wanted.decision != ESCALATE:
         return Verdict("decision_repeated")
     if approval.ended_at is not None:
         return Verdict("already_decided")

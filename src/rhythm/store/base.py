@@ -21,11 +21,13 @@ from rhythm.errors import Conflict
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
+from rhythm.store.operating import OperatingStore
 from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
     from rhythm.store.doctor import Judge
+    from rhythm.store.triggers import Trigger
 
 WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
@@ -53,6 +55,9 @@ class Definition(Record):
     source: str
     program: str
     file: str = ""
+    on: tuple[str, ...] = ()  # types of events that start it; like what follows, only told when it is registered
+    queue: str = "default"
+    timeout_s: float | None = None
 
 
 class NewExecution(Record):
@@ -322,6 +327,8 @@ class NewEvent(Record):
     type: str
     data: str  # JSON
     later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
+    by: str | None = None  # who publishes it, as far as known
+    execution_id: str | None = None  # whose turn publishes it
 
 
 class Done(Record):
@@ -622,7 +629,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ApprovalStore, ScheduleStore):
+class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -671,7 +678,8 @@ class Store(AccessStore, ApprovalStore, ScheduleStore):
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         """Stores versions that are new, and makes these the current ones of their names: all, or none.
 
-        `schedules` gets those that these workflows' annotations have made before, and says what becomes of which.
+        From then on events start these, and only by the types that they name now. `schedules` gets those that these workflows'
+        annotations have made before, and says what becomes of which.
         """
 
     @abstractmethod
@@ -681,6 +689,10 @@ class Store(AccessStore, ApprovalStore, ScheduleStore):
     @abstractmethod
     def definitions(self) -> list[tuple[Definition, int]]:
         """The current version of every workflow, and when it was registered."""
+
+    @abstractmethod
+    def triggers(self) -> list[Trigger]:
+        """Which events start which workflows, by type and name."""
 
     # starting
 
@@ -823,7 +835,8 @@ class Store(AccessStore, ApprovalStore, ScheduleStore):
 
     @abstractmethod
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
-        """Publishes an event to everyone who waits for it, and to those who live and will: "published" or "duplicate"."""
+        """Publishes an event to everyone who waits for it, and to those who live and will, and starts the workflows that are
+        registered for it: "published" or "duplicate"."""
 
     @abstractmethod
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
@@ -890,10 +903,14 @@ class Store(AccessStore, ApprovalStore, ScheduleStore):
 
     @abstractmethod
     def prune(self, older_than_s: float, limit: int) -> int:
-        """Deletes root executions that ended so long ago, with everything below them, and events as old: how many executions.
+        """Deletes root executions that ended so long ago, with everything below them: how many.
 
         Those stay of which a child still goes on, or from which an execution was made that has not ended.
         """
+
+    @abstractmethod
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        """Deletes events that were published so long ago: how many. Those stay that an execution has taken which still goes on."""
 
     # reading
 
@@ -905,7 +922,12 @@ class Store(AccessStore, ApprovalStore, ScheduleStore):
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
 
     @abstractmethod
-    def children(self, id: str) -> list[Execution]: ...
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        """In the order of their numbers, beginning after this one."""
+
+    @abstractmethod
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        """A text for each execution that is another one whenever it has changed; reads nothing large."""
 
     @abstractmethod
     def waits(self, id: str) -> list[NewWait]:

@@ -95,6 +95,10 @@ RULES: Mapping[str, Rule] = {
     "signals_in_order": Rule("signals of one name are taken in the order in which they were sent"),
     "signals_taken": Rule("a signal is taken by a turn that was committed"),
     # people
+    "decisions_audited": Rule(
+        "a decision on an approval is in the audit, as whoever made it made it",
+        "somebody changed decisions or audit by hand, or only a part was restored: `rhythm audit list --object ID` tells what was recorded",
+    ),
     "audit_chained": Rule(
         "the audit is one unbroken chain",
         "somebody changed it by hand, or only a part was restored: compare it with an export (`rhythm audit verify --file`)",

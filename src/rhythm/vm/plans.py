@@ -30,6 +30,15 @@ def numbers(plan: Plan) -> Iterator[int]:
         yield plan["n"]
 
 
+def leaves(plan: Plan) -> Iterator[Plan]:
+    """What a plan waits for, without the groups and without what has been settled."""
+    if "items" in plan or "first" in plan:
+        for item in items_of(plan):
+            yield from leaves(item)
+    elif plan["op"] != "settled":
+        yield plan
+
+
 def ranges(all_numbers: Iterator[int]) -> Iterator[tuple[int, int]]:
     """Neighbouring numbers put together."""
     first = last = None

@@ -46,7 +46,7 @@ _TABLE = (
     Event(
         "service_failed",
         WARNING,
-        "timers, schedules, rescue, sweeper or pruner has failed, and is tried again. Told once until it recovers",
+        "timers, schedules, rescue, sweeper, pruner or events has failed, and is tried again. Told once until it recovers",
         "service",
     ),
     Event("service_recovered", INFO, "a service that had failed has done its work again", "service"),

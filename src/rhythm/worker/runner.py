@@ -18,7 +18,7 @@ from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecuti
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.base import WORKFLOW, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import seconds
@@ -81,11 +81,9 @@ class CheckpointingRunner(Runner):
         self._busy = True  # something has happened here since the services looked
 
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
-        from rhythm.ir.codec import dump_program
+        from rhythm.engine.definitions import definition_of
 
-        self.store.register(
-            [Definition(name, p.version, p.language, source, dump_program(p), p.file) for name, (p, source) in programs.items()]
-        )
+        self.store.register([definition_of(program, source, name) for name, (program, source) in programs.items()])
 
     def program(self, name: str, version: str | None) -> Program | None:
         """A program by its version, loaded once; without a version, the one that is current now."""

@@ -2,8 +2,8 @@
 asleep is woken, what ended long ago is deleted.
 
 A service does one bounded pass (`run_once`) and says when the next is due. One that fails is tried again and stops no other.
-Sweeping and pruning are for one process at a time, so they ask for a lease; timers, schedules and rescue are right with any number
-of processes, and never depend on one.
+Sweeping, pruning and forgetting events are for one process at a time, so they ask for a lease; timers, schedules and rescue are right
+with any number of processes, and never depend on one.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class ServiceSettings(Record):
     schedules_every_s: float = 300.0  # if nothing is due before; the rescuer's look tells of schedules that others have made
     prune_every_s: float = 600.0
     retention_s: float | None = None  # how long what has ended is kept; None: for ever
+    event_retention_s: float | None = None  # how long events are kept for those who will wait; None: for ever
 
 
 class Health(Record):
@@ -248,6 +249,21 @@ class Pruner(Service):
         return BETWEEN_BATCHES_S if counts["pruned"] == self.batch else self.every_s
 
 
+class Forgetter(Service):
+    """Deletes events that nobody may ask for any more."""
+
+    name, leased = "events", True
+
+    def __init__(self, store: Store, settings: ServiceSettings, retention_s: float) -> None:
+        self.store, self.batch, self.every_s, self.retention_s = store, settings.batch, settings.prune_every_s, retention_s
+
+    def run_once(self, now: float) -> Counts:
+        return {"forgotten": self.store.prune_events(self.retention_s, self.batch)}
+
+    def rest_s(self, counts: Counts) -> float:
+        return BETWEEN_BATCHES_S if counts["forgotten"] == self.batch else self.every_s
+
+
 class Services:
     """The services of one process. `run` does what is due and says when to come back; without `programs` nothing is swept."""
 
@@ -265,6 +281,8 @@ class Services:
             self.services.append(Scheduler(store, settings, programs, clock_us, self.observe))
         if settings.retention_s is not None:
             self.services.append(Pruner(store, settings, settings.retention_s))
+        if settings.event_retention_s is not None:
+            self.services.append(Forgetter(store, settings, settings.event_retention_s))
         self.health = {service.name: Health() for service in self.services}
         self._next = {service.name: now() for service in self.services}
         self._early_s = dict.fromkeys(self._next, 0.0)

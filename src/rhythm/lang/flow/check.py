@@ -8,6 +8,7 @@ from __future__ import annotations
 import os.path
 from typing import Any
 
+from rhythm.lang.checked import Checked
 from rhythm.lang.flow.grammar.parser import Parser
 from rhythm.lang.flow.lexer import Lexer
 from rhythm.lang.flow.nodes import Block, File, Node, Workflow
@@ -16,23 +17,10 @@ from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.flow.rules.resolver import Resolver
 from rhythm.lang.source import Diagnostic, Source, in_order
 from rhythm.limits import DEFAULT_LIMITS, Limits
-from rhythm.record import Record
 
 EXPRESSION_HEIGHT = 150  # so that passes and interpreter may recurse over an expression within Python's own limit
 # the one thing that could still go wrong in the recursive passes, as the diagnostic it is
 TOO_DEEP = Diagnostic("F006", "error", "nested too deep to be read", 0, 0, help=("name the inner parts with `let`",))
-
-
-class Checked(Record):
-    """What there is to say about a file, and its workflows with their annotations' options: none if there are errors."""
-
-    source: Source
-    diagnostics: list[Diagnostic]
-    workflows: tuple[tuple[Workflow, dict[str, Any]], ...] = ()
-
-    @property
-    def errors(self) -> list[Diagnostic]:
-        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
 
 def check_flow(text: str, file: str = "workflow.flow", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:

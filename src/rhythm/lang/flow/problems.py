@@ -76,7 +76,7 @@ class Problems:
         help: tuple[str, ...] | str = (),
         related: tuple[tuple[int, int, str], ...] = (),
     ) -> None:
-        severity = {"F0": "error", "F1": "warning", "F2": "note"}[code[:2]]
+        severity = {"0": "error", "1": "warning", "2": "note"}[code[1]]
         told = self._errors if severity == "error" else len(self.found) - self._errors
         if (start, severity) in self._starts or told >= self._limit:
             return

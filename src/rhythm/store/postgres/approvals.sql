@@ -8,14 +8,10 @@ FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(role)s::text[], %(reaso
   AS x(execution_id, n, role, reason, data, quorum, four_eyes, stages, notify, timeout_us, on_deadline, held)
 JOIN executions e ON e.id = x.execution_id LEFT JOIN executions r ON r.id = e.root_id
 
--- name: cancel_approvals
-UPDATE approvals a SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.ended_at IS NULL
-
 -- name: release_approvals
 UPDATE approvals a SET held = false, deadline_at = %(now)s + a.timeout_us
 FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
-WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.held AND a.ended_at IS NULL RETURNING a.id
+WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.held AND a.status IS NULL RETURNING a.id
 
 -- name: approval
 SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eyes, a.requested_by, a.stages, a.notify, a.timeout_us,
@@ -36,7 +32,7 @@ VALUES (%(approval_id)s, %(n)s, %(actor)s, %(role)s, %(decision)s, %(comment)s, 
 WITH ended AS (
   UPDATE approvals a SET status = 5, decision = x.decision, decided_by = x.by, comment = x.comment, ended_at = %(now)s
   FROM unnest(%(id)s::text[], %(decision)s::text[], %(by)s::text[], %(comment)s::text[]) AS x(id, decision, by, comment)
-  WHERE a.id = x.id AND a.ended_at IS NULL RETURNING a.id, a.execution_id)
+  WHERE a.id = x.id AND a.status IS NULL RETURNING a.id, a.execution_id)
 INSERT INTO execution_resume_requests (execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at)
 SELECT ended.execution_id, 'approval', ended.id, x.data, '', %(now)s
 FROM ended JOIN unnest(%(id)s::text[], %(data)s::text[]) AS x(id, data) ON x.id = ended.id
@@ -46,7 +42,7 @@ UPDATE approvals a SET role = x.role, timeout_us = x.timeout_us, on_deadline = x
   deadline_at = %(now)s + x.timeout_us, escalated = a.escalated + 1
 FROM unnest(%(id)s::text[], %(role)s::text[], %(timeout_us)s::bigint[], %(on_deadline)s::text[], %(stages)s::text[])
   AS x(id, role, timeout_us, on_deadline, stages)
-WHERE a.id = x.id AND a.ended_at IS NULL
+WHERE a.id = x.id AND a.status IS NULL
 
 -- name: due_approvals
 SELECT id, execution_id FROM approvals

@@ -24,7 +24,7 @@ from rhythm.store.sqlfile import statements
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
 SQL = {
     name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode()
-    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql")
+    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
     for name, text in statements("rhythm.store.postgres", file).items()
 }
 TRIES = 20  # of a transaction that met another one

@@ -325,6 +325,19 @@ WHERE schemaname = current_schema() AND relname IN ('ready', 'executions', 'work
 -- name: notification_queue
 SELECT pg_notification_queue_usage()::float8
 
+-- name: decisions_audited
+-- A decision and its audit row are written together; while the approval is there, neither is there without the other.
+SELECT d.approval_id AS subject, d.decision || ' of ' || d.actor || ' is not in the audit' AS message
+FROM approval_decisions d
+WHERE NOT EXISTS (SELECT 1 FROM audit a WHERE a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
+  AND a.at = d.at AND a.token IS NOT DISTINCT FROM d.token)
+UNION ALL
+SELECT a.object, a.action || ' of ' || a.actor || ' is in the audit, and the decision is gone'
+FROM audit a JOIN approvals p ON p.id = a.object
+WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') AND a.source <> 'service'
+  AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.object AND 'approval.' || d.decision = a.action AND d.actor = a.actor
+    AND d.at = a.at)
+
 -- name: audit_head
 SELECT n, hash FROM audit_head
 

@@ -13,6 +13,7 @@ from rhythm.store.base import COMPLETED, NewEvent
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
+from rhythm.store.triggers import Trigger, triggered
 
 
 class Exchange:
@@ -36,7 +37,20 @@ class Exchange:
         new = [Event(*row) for row in self.db.batch("insert_events", self._numbered(events, now))]
         if new:
             self._end(matches(self._open_waits(), new), now)
+            self._trigger(new, now)
         return bool(new)
+
+    def _trigger(self, new: Sequence[Event], now: int) -> None:
+        """Starts the workflows that are registered for these."""
+        triggers = [Trigger(*row) for row in self.db.all("triggers_of", types=sorted({event.type for event in new}))]
+        if triggers:
+            self.rows.start(triggered(triggers, new, self._publishers(), now), now)
+
+    def _publishers(self) -> dict[str, str | None]:
+        """Who publishes each event: of a turn, whoever started the execution."""
+        turns = sorted({event.execution_id for event in self.events if event.execution_id is not None})
+        starters = dict(self.db.all("starters_of", ids=turns)) if turns else {}
+        return {event.id: event.by if event.execution_id is None else starters.get(event.execution_id) for event in self.events}
 
     def look(self, opened: Sequence[tuple[str, int]], now: int) -> None:
         """What waits for events from now on may find one that is there already."""

@@ -415,6 +415,10 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[
   AS x(id, n, type, wanted, timeout_us, held) JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
+-- Approvals too.
+WITH asked AS (
+  UPDATE approvals a SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
+  WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.status IS NULL)
 UPDATE event_waits w SET status = 7, ended_at = %(now)s FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, first, last)
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.ended_at IS NULL
 
@@ -461,12 +465,6 @@ SELECT n FROM ended
 SELECT execution_id, n FROM event_waits
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
--- name: delete_events
--- Not what an execution that goes on may still ask for: events since it started.
-DELETE FROM events WHERE id = ANY(ARRAY(SELECT id FROM events e WHERE published_at < %(before)s
-  AND published_at < coalesce((SELECT min(x.created_at) FROM executions x WHERE x.finished_at IS NULL AND x.type = 0), published_at + 1)
-  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) LIMIT %(limit)s))
-
 -- name: delete_settled
 -- A wait that took an event stays: an execution sees each event once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
@@ -476,7 +474,7 @@ DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = 
 -- name: delete_waits
 -- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
-asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND ended_at IS NULL)
+asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND status IS NULL)
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 
 -- name: cancel_timers
@@ -722,6 +720,13 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
   coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: stamps
+-- What changes whenever an execution does, for those who follow it; nothing large is read.
+SELECT e.id, concat_ws('-', coalesce(c.seq, 0), greatest(e.attempt, r.attempt), e.status, (coalesce(r.state, 0) = 1)::int,
+  coalesce(e.cancel_requested_at, 0), coalesce(e.paused_at, 0))
+FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: due
 -- of an execution: when its own start, its timers and the delayed attempts of its children are due

@@ -1,8 +1,8 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
 Locks are taken in one order: types of events, all ready rows in one sorted pass, contexts and their blobs, executions, timers and
-signals. Rows of `ready` that are made on the way (a wake of one who sleeps) may meet those of another transaction; then one of the
-two is run again.
+signals, approvals, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way (a wake of one who
+sleeps) may meet those of another transaction; then one of the two is run again.
 """
 
 from __future__ import annotations
@@ -161,7 +161,6 @@ class Rows:
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)
-        self.db.batch("cancel_approvals", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
         if workflows:
             self.free_delayed(workflows)

@@ -69,12 +69,14 @@ from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneErro
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, steps
 from rhythm.store.postgres.hints import PostgresListening, channel_of
+from rhythm.store.postgres.operating import PostgresOperating
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
+from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
 PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes")
@@ -91,7 +93,7 @@ class Expired(Record):
     now: int
 
 
-class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
+class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, base.Store):
     """Executions in one schema of a PostgreSQL database. `clock` replaces the database's clock in tests."""
 
     lends_connections = True
@@ -149,9 +151,23 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
     @transaction
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         self.db.do("lock_definitions")
-        self.db.batch("register_definitions", [fields(definition) for definition in definitions])
+        rows = [fields(definition) for definition in definitions]
+        self.db.batch("register_definitions", _columns(rows, *Definition._fields[:6]))
+        self._set_triggers(definitions)
         if schedules is not None:
             self._register_schedules(definitions, schedules)
+
+    def _set_triggers(self, definitions: Sequence[Definition]) -> None:
+        """The events that start a workflow are those that it names now."""
+        last = {d.name: d for d in definitions}.values()
+        triggers = [fields(Trigger(type, d.name, d.version, d.queue, d.timeout_s)) for d in last for type in d.on]
+        types, workflows = [row["type"] for row in triggers], [row["workflow"] for row in triggers]
+        self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)
+        self.db.batch("set_triggers", triggers)
+
+    @alone
+    def triggers(self) -> list[Trigger]:
+        return [Trigger(*row) for row in self.db.all("triggers")]
 
     @alone
     def definition(self, name: str, version: str | None = None) -> Definition | None:
@@ -606,14 +622,24 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
     def prune(self, older_than_s: float, limit: int) -> int:
         age_us = int(older_than_s * US)
         roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
-        self._prune(roots, age_us, limit)
+        if roots:
+            self._prune(roots)
         return len(roots)
 
     @transaction
-    def _prune(self, roots: Sequence[str], age_us: int, limit: int) -> None:
-        self.db.do("delete_events", before=self.db.now() - age_us, limit=limit)
-        for table in PRUNED if roots else ():
+    def _prune(self, roots: Sequence[str]) -> None:
+        for table in PRUNED:
             self.db.do(f"prune_{table}", ids=roots)
+
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        old = self._all("old_events", age_us=_us(older_than_s), limit=limit)
+        return self._prune_events([row[0] for row in old], sorted({row[1] for row in old})) if old else 0
+
+    @service
+    def _prune_events(self, ids: Sequence[str], types: Sequence[str]) -> int:
+        """With their types locked: whoever finds one of these meanwhile has taken it by then."""
+        self.db.do("hold_types", types=types)
+        return len(self.db.all("delete_events", ids=ids))
 
     # reading
 
@@ -634,9 +660,14 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, base.Store):
         return [Execution(*row) for row in self.db.query(text, values).fetchall()]
 
     @alone
-    def children(self, id: str) -> list[Execution]:
-        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s ORDER BY e.child_no"
-        return self._select(where, id=id, first=f"{id}.", last=f"{id}/")
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
+        values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after)
+        return self._select(where, **values) if limit is None else self._select(where + b" LIMIT %(limit)s", **values, limit=limit)
+
+    @alone
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self.db.all("stamps", ids=list(ids)))
 
     def _select(self, where: bytes, **values: Any) -> list[Execution]:
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]

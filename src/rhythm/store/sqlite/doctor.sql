@@ -313,6 +313,19 @@ GROUP BY name ORDER BY name
 SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
+-- name: decisions_audited
+-- A decision and its audit row are written together; while the approval is there, neither is there without the other.
+SELECT d.approval_id AS subject, d.decision || ' of ' || d.actor || ' is not in the audit' AS message
+FROM approval_decisions d
+WHERE NOT EXISTS (SELECT 1 FROM audit a WHERE a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
+  AND a.at = d.at AND a.token IS d.token)
+UNION ALL
+SELECT a.object, a.action || ' of ' || a.actor || ' is in the audit, and the decision is gone'
+FROM audit a JOIN approvals p ON p.id = a.object
+WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') AND a.source <> 'service'
+  AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.object AND 'approval.' || d.decision = a.action AND d.actor = a.actor
+    AND d.at = a.at)
+
 -- name: audit_head
 SELECT n, hash FROM audit_head
 

@@ -161,8 +161,8 @@ UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING
 SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
-  (SELECT json_group_array(json_array(id, trigger_data)) FROM (SELECT q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END
-    AS trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL ORDER BY q.id)),
+  (SELECT json_group_array(json_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END))
+    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL),
   (SELECT q.trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
     ORDER BY q.id DESC LIMIT 1)
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
@@ -299,12 +299,6 @@ UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now W
 -- name: due_waits
 SELECT execution_id, n FROM event_waits WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
--- name: delete_events
--- Not what an execution that goes on may still ask for: events since it started.
-DELETE FROM events WHERE id IN (
-  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)
-    AND published_at < coalesce((SELECT min(x.created_at) FROM executions x WHERE x.finished_at IS NULL AND x.type = 0), published_at + 1) LIMIT ?)
-
 -- name: delete_timers
 DELETE FROM timer_tasks WHERE execution_id = ?
 
@@ -440,6 +434,13 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0), coalesce(c.awaiting, 'null'), e.attributes,
   e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: stamps
+-- What changes whenever an execution does, for those who follow it; nothing large is read.
+SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, coalesce(r.attempt, 0)) || '-' || e.status || '-' || (coalesce(r.state, 0) = 1) || '-' ||
+  coalesce(e.cancel_requested_at, 0) || '-' || coalesce(e.paused_at, 0)
+FROM json_each(?) x JOIN executions e ON e.id = x.value LEFT JOIN ready r ON r.id = e.id
+LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: due
 -- of an execution: when its own start, its timers and the delayed attempts of its children are due

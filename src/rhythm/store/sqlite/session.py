@@ -21,7 +21,7 @@ from rhythm.store.sqlfile import statements
 PACKAGE = "rhythm.store.sqlite"
 SQL = {
     name: text
-    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql")
+    for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
     for name, text in statements(PACKAGE, file).items()
 }
 BUSY_MS = 30_000

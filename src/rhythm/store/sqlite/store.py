@@ -61,17 +61,20 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.operating import TERMINATED
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.sqlite.approvals import SqliteApprovals
+from rhythm.store.sqlite.operating import SqliteOperating
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
+from rhythm.store.triggers import Trigger, triggered
 
 LAST = 2**62  # a child number beyond all others
 
 
-class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
+class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store):
     """Executions in one SQLite file, or in memory (`:memory:`)."""
 
     package = PACKAGE
@@ -119,9 +122,20 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         with self._transaction():
             for definition in definitions:
-                self._all("register_definition", dict(definition.__dict__, file=definition.file))
+                row = {name: getattr(definition, name) for name in Definition._fields}
+                self._all("register_definition", row)
+                self._set_triggers(row)
             if schedules is not None:
                 self._register_schedules(definitions, schedules)
+
+    def _set_triggers(self, row: dict[str, Any]) -> None:
+        """The events that start a workflow are those that it names now."""
+        given = {"workflow": row["name"], "types": json.dumps(row["on"])}
+        self._all("forget_triggers", given)
+        self._all("set_triggers", {**given, **{name: row[name] for name in ("version", "queue", "timeout_s")}})
+
+    def triggers(self) -> list[Trigger]:
+        return [Trigger(*row) for row in self._read(SQL["triggers"])]
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
         asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
@@ -438,7 +452,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
-    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str) -> None:
+    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None) -> None:
         if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
@@ -548,7 +562,16 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
         if not self._count("insert_event", *new.astuple()):
             return False
         self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type)], [new]), now)
+        self._trigger(event, new, now)
         return True
+
+    def _trigger(self, event: NewEvent, new: Event, now: int) -> None:
+        """Starts the workflows that are registered for it."""
+        triggers = [Trigger(*row) for row in self._all("triggers_of", event.type)]
+        if triggers:
+            by = event.by if event.execution_id is None else self._one("starter_of", event.execution_id)[0]
+            for execution in triggered(triggers, [new], {event.id: by}, now):
+                self._start(execution, now)
 
     def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
@@ -590,6 +613,35 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
             self._all("delete_ready", id)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
+
+    def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+        with self._transaction():
+            now = self.clock()
+            known = {id: self._one("status_of", id) for id in ids}
+            ended = {id: row[0] < TERMINAL for id, row in known.items() if row}
+            for id, live in ended.items():
+                if live:
+                    self._terminate(id, now)
+            self._audit(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
+            return ended
+
+    def _terminate(self, id: str, now: int) -> None:
+        """Ends it and everything below it: whoever holds one of them finds a newer fence, or no row."""
+        family = self._all("live_family", {"id": id})
+        for each, type, status in family:
+            if type == WORKFLOW:
+                self._end_at_once(each, status, now)
+            else:
+                self._finish(each, CANCELLED, TERMINATED, now, None, None)
+        for each, _, _ in family:
+            self._all("delete_ready", each)
+
+    def _end_at_once(self, id: str, status: int, now: int) -> None:
+        fence = self._one("next_fence")[0]
+        seq = self._one("raise_context_fence", fence, id)[0]
+        self._all("skip_turn", id)
+        self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
+        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
@@ -711,7 +763,6 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
     def prune(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
             age_us = int(older_than_s * US)
-            self._all("delete_events", self.clock() - age_us, limit)
             roots = self._all("old_roots", age_us, limit)
             for (root,) in roots:
                 for table, column in (
@@ -722,6 +773,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
+
+    def prune_events(self, older_than_s: float, limit: int) -> int:
+        with self._transaction():
+            return self._count("delete_events", self.clock() - _us(older_than_s), limit)
 
     # reading
 
@@ -737,11 +792,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, base.Store):
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
         return [Execution(*row) for row in self._read(text, (*args, limit))]
 
-    def children(self, id: str) -> list[Execution]:
-        return [
-            Execution(*row)
-            for row in self._select("WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? ORDER BY e.child_no", id, f"{id}.", f"{id}/")
-        ]
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
+        rows = self._select(where, id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
+        return [Execution(*row) for row in rows]
+
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))
 
     def _select(self, where: str, *args: Any) -> list[Any]:
         return self._read(f"{SQL['execution']} {where}", args)

@@ -1,0 +1,203 @@
+"""What operators do to executions: ending them without ado, doing one thing to many, and asking why one does not go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from rhythm.app.checks import at_least, name, text, unknown
+from rhythm.app.part import By, Part, acting
+from rhythm.app.views import as_json
+from rhythm.engine.payload import dump
+from rhythm.errors import NotRetryable
+from rhythm.record import Record
+from rhythm.store.base import WORKFLOW, Execution
+from rhythm.store.operating import Selection
+
+if TYPE_CHECKING:
+    from rhythm.app.handle import Handle, Id
+    from rhythm.app.why import WhyView
+    from rhythm.ir.program import Program
+    from rhythm.store.access import Actor
+
+Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
+LIVE = ("pending", "running", "suspended", "paused")
+MEANT: dict[str, Selection] = {  # what an action can be done to
+    "pause": Selection(LIVE, type=WORKFLOW, unheld=True),
+    "resume": Selection(("paused",), type=WORKFLOW, held=True),
+    "cancel": Selection(LIVE, unasked=True),  # to ask again would end them at once
+    "terminate": Selection(LIVE),
+    "retry": Selection(("failed", "cancelled"), unretried=True),
+}
+AT_ONCE = 500  # executions in one transaction
+TOLD = 20  # refusals whose reasons are told
+FIRST = (-1, "")  # before all executions
+
+
+class BulkView(Record):
+    """What became of many: how many were meant, how many were changed. `reasons`: of the first that were not, by id."""
+
+    matched: int
+    changed: int = 0
+    refused: int = 0
+    reasons: Mapping[str, str] = {}
+
+    def as_json(self) -> dict[str, Any]:
+        return as_json(self)
+
+
+class Operating(Part):
+    """What operators do."""
+
+    def _execution(self, id: Id) -> Execution:
+        raise NotImplementedError
+
+    def program(self, name: str, version: str | None = None) -> Program | None:
+        raise NotImplementedError
+
+    def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
+        raise NotImplementedError
+
+    def terminate(self, id: Id, *, by: By = None) -> bool:
+        """Ends an execution and everything below it at once: no `finally` block runs, and what its tasks bring is not used. False: it
+        has ended already."""
+        row = self._execution(id)
+        ended = self.store.terminate([row.id], acting(by)).get(row.id)
+        self._wake()
+        return unknown(id) if ended is None else ended
+
+    def bulk(
+        self,
+        action: Action,
+        *,
+        workflow: str | None = None,
+        status: str | None = None,
+        queue: str | None = None,
+        created_before: datetime | str | None = None,
+        created_after: datetime | str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        reason: str = "",
+        dry_run: bool = False,
+        by: By = None,
+    ) -> BulkView:
+        """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first: those that nobody else started, and
+        to which it can be done. With `dry_run` they are only counted.
+
+        Some hundred at a time are changed in one transaction; those that are started meanwhile are not meant. `attributes` are plain
+        values that an execution must have. A cancel is for those that were not asked to end before.
+        """
+        selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
+        count, now = self.store.count(selection)
+        most = count if limit is None else min(count, at_least(limit, 1, "limit"))
+        if dry_run:
+            return BulkView(most)
+        until = now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
+        return self._all_of(selection.replace(created_before=until), limit, action, text(reason, "reason"), acting(by))
+
+    def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
+        matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
+        while page := self.store.select(selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)):
+            refusals = self._act(action, [id for _, id in page], reason, actor)
+            matched, changed, after = matched + len(page), changed + len(page) - len(refusals), page[-1]
+            reasons |= dict(list(refusals.items())[: TOLD - len(reasons)])
+            self._wake()
+            if matched == limit:
+                break
+        return BulkView(matched, changed, matched - changed, reasons)
+
+    def _act(self, action: str, ids: Sequence[str], reason: str, actor: Actor) -> dict[str, str]:
+        """Does it to all of these: which are as they were, and why."""
+        match action:
+            case "retry":
+                return {id: why for id in ids if (why := self._retried(id, actor))}
+            case "pause":
+                done = self.store.pause(ids, reason=reason, actor=actor)
+            case "resume":
+                done = self.store.resume(ids, reason=reason, actor=actor)
+            case "cancel":
+                done = self.store.cancel(ids, actor)
+            case _:
+                done = self.store.terminate(ids, actor)
+        return {id: "it is no longer as it was when it was found" for id in ids if not done.get(id)}
+
+    def _retried(self, id: str, actor: Actor) -> str:
+        """Why it was not retried; empty if it was."""
+        try:
+            handle = self.retry(id, by=actor)
+        except NotRetryable as refusal:
+            return str(refusal)
+        return "" if handle.created else f"a retry of it is under way: {handle.id}"
+
+    def why(self, id: Id) -> WhyView:
+        """Why an execution does not go on: what it waits for, since when, and what would help."""
+        from rhythm.app.why import explain
+
+        row = self._execution(id)
+        return explain(self.store, row, self.program(row.name, row.version) if row.type == WORKFLOW else None)
+
+
+def _selection(
+    action: str,
+    workflow: str | None,
+    status: str | None,
+    queue: str | None,
+    created_before: datetime | str | None,
+    created_after: datetime | str | None,
+    attributes: Mapping[str, Any] | None,
+) -> Selection:
+    if action not in MEANT:
+        raise ValueError(f"the action is one of {', '.join(MEANT)}, not {action!r:.80}")
+    meant = MEANT[action]
+    if status is not None and status not in meant.statuses:
+        raise ValueError(f"status is one of {', '.join(meant.statuses)} to {action} what has it, not {status!r:.80}")
+    return meant.replace(
+        statuses=meant.statuses if status is None else (status,),
+        workflow=None if workflow is None else name(workflow, "a workflow's name"),
+        queue=None if queue is None else name(queue, "a queue"),
+        created_before=_time_us(created_before, "created_before"),
+        created_after=_time_us(created_after, "created_after"),
+        attributes=_plain(attributes or {}),
+    )
+
+
+def _time_us(value: datetime | str | None, what: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        at = None
+    if at is None or at.tzinfo is None:
+        raise ValueError(f"{what} is a time with its zone, such as 2026-03-01T12:00:00Z, not {value!r:.80}")
+    return round(at.timestamp() * 1e6)
+
+
+def _plain(attributes: Mapping[str, Any]) -> str:
+    for key, value in attributes.items():
+        if not isinstance(value, str | int | float | bool | None):
+            raise ValueError(f"attributes are compared with texts, numbers, true, false and null; {key!r:.80} is none of them")
+    return dump(dict(attributes), "attributes")
+
+
+class AsyncOperating(Protocol):
+    """`Operating`, with coroutines."""
+
+    async def terminate(self, id: Id, *, by: By = None) -> bool: ...
+    async def bulk(
+        self,
+        action: Action,
+        *,
+        workflow: str | None = None,
+        status: str | None = None,
+        queue: str | None = None,
+        created_before: datetime | str | None = None,
+        created_after: datetime | str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        reason: str = "",
+        dry_run: bool = False,
+        by: By = None,
+    ) -> BulkView: ...
+    async def why(self, id: Id) -> WhyView: ...

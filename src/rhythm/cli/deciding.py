@@ -1,0 +1,64 @@
+"""What the commands that decide have in common: which approval is meant, who decides, and what came of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rhythm.cli.acting import BY, actor
+from rhythm.cli.connect import application
+from rhythm.cli.database import DATABASE
+from rhythm.cli.options import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from rhythm.app import Rhythm
+    from rhythm.app.approving import ApprovalView
+
+ID = Option("ID", "an approval (`rhythm approvals` lists them), or an execution that waits for one")
+COMMENT = Option("--comment", "why, for the record", value="TEXT")
+SHOWN = Option("--shown", "the hash of what you saw: refused if that has changed", value="HASH")
+KEY = Option("--key", "a key of your own: the same one twice is one decision", value="KEY")
+DECISION = (ID, COMMENT, BY, SHOWN, KEY, DATABASE)
+
+
+def decide(args: Arguments, what: str) -> int:
+    """Approves, rejects or escalates; says what that means for the execution."""
+    from rhythm.errors import Denied
+
+    with application(args) as app:
+        id = _meant(app, args.id)
+        given = {"by": actor(args), "comment": args.comment or "", "key": args.key}
+        given |= {"to": args.to} if what == "escalate" else {"shown": args.shown}
+        try:
+            print(_said(what, getattr(app, what)(id, **given)))
+        except Denied as problem:
+            hint = "; if you decide for somebody else, say who with --by NAME" if problem.code == "self_approval" and not args.by else ""
+            print(f"rhythm: {problem}{hint}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _meant(app: Rhythm, id: str) -> str:
+    """The approval of this id, or the only one that the execution of this id waits for."""
+    from rhythm.errors import UnknownApproval
+
+    try:
+        return app.approval(id).id
+    except UnknownApproval:
+        open_ = app.approvals(execution=id).items
+        if len(open_) > 1:
+            raise UsageError(f"{id} waits for {len(open_)} approvals: name one of {', '.join(each.id for each in open_)}") from None
+        if not open_:
+            raise UnknownApproval(f"there is no approval {id!r:.200}; `rhythm approvals` lists what is to be decided") from None
+        return open_[0].id
+
+
+def _said(what: str, after: ApprovalView) -> str:
+    from rhythm.cli.words import printable
+
+    if what == "escalate":
+        return printable(f"escalated {after.id}: now it is for {after.role} to decide")
+    if after.status == "open":
+        given = sum(each.decision == "approve" and each.role == after.role for each in after.decisions)
+        return f"approved {after.id}: {given} of {after.quorum} approvals"
+    return f"{after.status} {after.id}: {after.execution_id} goes on with that decision"

@@ -1,0 +1,17 @@
+"""Hands an approval to the next of the roles that its workflow names (`escalate`); its time begins anew.
+
+rhythm escalate 06fe1sz2n5qg7v0k4m8c3x9yte.1 --by Ada --comment 'beyond my limit'
+"""
+
+from __future__ import annotations
+
+from rhythm.cli.acting import BY
+from rhythm.cli.database import DATABASE
+from rhythm.cli.deciding import COMMENT, ID, KEY, decide
+from rhythm.cli.options import Arguments, Option
+
+OPTIONS = (ID, Option("--to", "this one of the roles, not the next", value="ROLE"), COMMENT, BY, KEY, DATABASE)
+
+
+def run(args: Arguments) -> int:
+    return decide(args, "escalate")

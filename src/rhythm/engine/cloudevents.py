@@ -1,0 +1,102 @@
+"""CloudEvents 1.0 over HTTP, as events to publish: structured, binary and batched. Pure: headers and bytes in, values out.
+
+Source and id together name an event of CloudEvents, so both are in the id by which it is published once. What else it carries
+(subject, time, extensions) is not kept: put what a workflow needs into the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+from rhythm.errors import InvalidEvent
+from rhythm.record import Record
+
+STRUCTURED, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
+LONGEST_ID = 200  # of an event's id; a longer one is hashed
+NEEDED = ("specversion", "id", "source", "type")
+
+
+class CloudEvent(Record):
+    """An event to publish."""
+
+    event_id: str
+    type: str
+    data: Any
+
+
+def is_cloud_event(headers: Mapping[str, str]) -> bool:
+    """Whether a request with these headers (names in lower case) carries events of CloudEvents."""
+    return media_type(headers) in (STRUCTURED, BATCH) or "ce-specversion" in headers
+
+
+def cloud_events(headers: Mapping[str, str], body: bytes) -> list[CloudEvent]:
+    """The events of a request, in their order. `InvalidEvent` says what is wrong with it."""
+    kind = media_type(headers)
+    if kind == STRUCTURED:
+        return [_event(_json(body, "the body"), "the event")]
+    if kind == BATCH:
+        found = _json(body, "the body")
+        if not isinstance(found, list):
+            _refuse("a batch is a list of events")
+        return [_event(each, f"event {n}") for n, each in enumerate(found, 1)]
+    return [_event({**_attributes(headers), "data": _data(kind, body)}, "the event")]
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those of an event in binary mode; a header has them percent-encoded."""
+    return {name[3:]: unquote(value) for name, value in headers.items() if name.startswith("ce-")}
+
+
+def _data(kind: str, body: bytes) -> Any:
+    if not body:
+        return None
+    if kind == "application/json" or kind.endswith("+json"):
+        return _json(body, "the data")
+    if not kind.startswith("text/"):
+        _refuse(f"data is JSON or text, not {kind or 'of a type that is not told'}: set content-type to application/json")
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        _refuse("the data is no text in UTF-8")
+
+
+def _event(found: Any, what: str) -> CloudEvent:
+    if not isinstance(found, dict):
+        _refuse(f"{what} is not an object")
+    for name in NEEDED:
+        if not isinstance(found.get(name), str) or not found[name]:
+            _refuse(f"{what} has no {name}")
+    if found["specversion"] != "1.0":
+        _refuse(f"{what} is of CloudEvents {found['specversion']:.20}; 1.0 is known")
+    if "data_base64" in found:
+        _refuse(f"{what} has binary data; send JSON, or where to find it")
+    return CloudEvent(_event_id(found["source"], found["id"]), found["type"], found.get("data"))
+
+
+def _event_id(source: str, id: str) -> str:
+    """No URI has a space in it, so no two events share one."""
+    both = f"{source} {id}"
+    return both if len(both) <= LONGEST_ID else f"sha256:{hashlib.sha256(both.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def _json(text: bytes, what: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as problem:
+        raise InvalidEvent(f"{what} is no JSON: {problem}") from problem
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InvalidEvent(why)

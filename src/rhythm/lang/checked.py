@@ -1,0 +1,37 @@
+"""What a front end has to say about a file, whichever language it is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rhythm.lang.source import Diagnostic, Source, render_all
+from rhythm.record import Record
+
+if TYPE_CHECKING:
+    from rhythm.ir.program import Program
+
+
+class Checked(Record):
+    """What there is to say about a file, and its workflows with their options: none if there are errors."""
+
+    source: Source
+    diagnostics: list[Diagnostic]
+    workflows: tuple[tuple[Any, dict[str, Any]], ...] = ()  # trees of the file's language, each with a `name` and a `start`
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+
+
+class Compilation(Checked):
+    """What became of a file: its programs (none if there are errors) and everything there is to say about it."""
+
+    programs: tuple[Program, ...] = ()
+
+    def programs_or_raise(self) -> tuple[Program, ...]:
+        """The programs; `FlowError` with all diagnostics if the file has errors."""
+        if self.errors:
+            from rhythm.errors import FlowError
+
+            raise FlowError(self.diagnostics, render_all(self.source, self.diagnostics))
+        return self.programs

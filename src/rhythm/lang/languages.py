@@ -1,0 +1,52 @@
+"""Which language a file is in, by its name: `.flow`, or JSON steps. Only the front end that is needed is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rhythm.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from rhythm.lang.checked import Checked, Compilation
+    from rhythm.lang.flow.rules.known import Known
+
+FOUND_IN_FOLDERS = (".flow", ".steps.json")  # any other JSON in a folder is somebody else's
+TAKEN_BY_NAME = (".flow", ".json")
+
+
+def is_steps(file: str, text: str) -> bool:
+    """Whether it is JSON steps. A text without a file's name tells by its first character: no `.flow` begins with a brace."""
+    return file.endswith(".json") or (file == "-" and text.lstrip().startswith("{"))
+
+
+def check_text(text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:
+    """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    if is_steps(file, text):
+        from rhythm.lang.steps.check import check_steps
+
+        return check_steps(text, file, known, limits)
+    from rhythm.lang.flow.check import check_flow
+
+    return check_flow(text, file, known, limits)
+
+
+def compile_text(text: str, file: str, known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Compilation:
+    """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    if is_steps(file, text):
+        from rhythm.lang.steps.compile import compile_steps
+
+        return compile_steps(text, file, known, limits)
+    from rhythm.lang.flow.compile import compile_flow
+
+    return compile_flow(text, file, known, limits)
+
+
+def names_in(text: str, file: str) -> frozenset[str]:
+    """The names of the workflows in a file, as far as it can be read."""
+    if is_steps(file, text):
+        from rhythm.lang.steps.check import workflow_id
+
+        return workflow_id(text)
+    from rhythm.lang.flow.check import workflow_names
+
+    return workflow_names(text, file)

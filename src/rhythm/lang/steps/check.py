@@ -1,0 +1,62 @@
+"""From the text of JSON steps to a program, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rhythm.ir.program import Program
+from rhythm.lang.checked import Checked, Compilation
+from rhythm.lang.flow.problems import TooManyProblems
+from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.source import Source, in_order
+from rhythm.lang.steps.document import NoJson, read_document
+from rhythm.lang.steps.known import check_tasks
+from rhythm.lang.steps.lower import lower
+from rhythm.lang.steps.problems import Problems
+from rhythm.lang.steps.read import Workflow, read_workflow
+from rhythm.lang.steps.routes import check_routes
+from rhythm.limits import DEFAULT_LIMITS, Limits
+
+
+def check_steps(text: str, file: str = "workflow.steps.json", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Checked:
+    """Checks a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    return compiled(text, file, known, limits)
+
+
+def compiled(text: str, file: str, known: Known | None, limits: Limits) -> Compilation:
+    """The program, not yet verified."""
+    source, problems = Source(file, text), Problems(limits.diagnostics)
+    found: tuple[Workflow, Program] | None = None
+    with suppress(TooManyProblems):
+        found = _program(source, problems, known or Known(), limits)
+    if found is None or problems.errors:
+        return Compilation(source, in_order(problems.found))
+    workflow, program = found
+    return Compilation(source, in_order(problems.found), ((workflow, workflow.options),), (program,))
+
+
+def workflow_id(text: str) -> frozenset[str]:
+    """The name of the workflow in a text, as far as it can be read."""
+    try:
+        name = read_document(text, DEFAULT_LIMITS).get("workflow_id")
+    except NoJson:
+        return frozenset()
+    return frozenset({name.value} if name and isinstance(name.value, str) else ())
+
+
+def _program(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[Workflow, Program] | None:
+    size = len(source.text.encode("utf-8", "surrogatepass"))
+    if size > limits.source_bytes:
+        help = "split it into several workflows"
+        problems.report("S002", f"the file has {size:,} bytes; the limit is {limits.source_bytes:,}", 0, 0, help=help)
+        return None
+    try:
+        workflow = read_workflow(read_document(source.text, limits), problems)
+    except NoJson as wrong:
+        related = ((*wrong.first, "the first"),) if wrong.first else ()
+        problems.report(wrong.code, wrong.message, wrong.start, wrong.end, "", wrong.help, related)
+        return None
+    check_routes(workflow.steps, problems)
+    if known.tasks is not None:
+        check_tasks(workflow.steps, known.tasks, problems)
+    return None if problems.errors else (workflow, lower(source, workflow, problems))  # has nothing more to report

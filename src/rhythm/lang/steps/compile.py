@@ -1,0 +1,17 @@
+"""From the text of JSON steps to a verified program."""
+
+from __future__ import annotations
+
+from rhythm.ir.verify import verify
+from rhythm.lang.checked import Compilation
+from rhythm.lang.flow.rules.known import Known
+from rhythm.lang.steps.check import compiled
+from rhythm.limits import DEFAULT_LIMITS, Limits
+
+
+def compile_steps(text: str, file: str = "workflow.steps.json", known: Known | None = None, limits: Limits = DEFAULT_LIMITS) -> Compilation:
+    """Compiles a file. Never raises, whatever the text is: problems come back as diagnostics."""
+    compilation = compiled(text, file, known, limits)
+    for program in compilation.programs:
+        verify(program)
+    return compilation

@@ -1,0 +1,54 @@
+"""Whether the tasks that steps name exist, and take what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rhythm.lang.flow.rules.known import TaskShape
+from rhythm.lang.source import nearest
+from rhythm.lang.steps.document import Json
+from rhythm.lang.steps.problems import Problems, one_of
+from rhythm.lang.steps.read import Step
+
+
+def check_tasks(steps: tuple[Step, ...], tasks: Mapping[str, TaskShape], problems: Problems) -> None:
+    """Reports tasks that are not registered, and inputs that they do not take."""
+    for name, task, inputs in _calls(steps):
+        shape = tasks.get(task)
+        if shape is None:
+            near = nearest(task, tasks)
+            help = f'did you mean "{near}"?' if near else f"define it in Python: @rhythm.task, def {task}(…)"
+            problems.at("S103", f"no task `{task}` is registered here", name, help)
+        elif inputs is None or isinstance(inputs.value, dict):
+            _check_inputs(name, task, shape, inputs, problems)
+
+
+def _calls(steps: tuple[Step, ...]) -> Iterator[tuple[Json, str, Json | None]]:
+    """Where each task is named, its name, and its inputs."""
+    for step in steps:
+        if "task" in step.keys:
+            yield step.keys["task"], step.keys["task"].value, step.keys.get("inputs")
+        for item in step.keys["execute"].items if "execute" in step.keys else ():
+            yield from _executed(item)
+        for _, branch in step.branches:
+            yield from _calls(branch)
+
+
+def _executed(item: Json) -> Iterator[tuple[Json, str, Json | None]]:
+    type, task = item.get("type"), item.get("task")
+    if type and type.value == "notify":
+        given = {key: inner for key, inner in item.entries.items() if key != "type"}
+        yield type, "notify", item.replace(entries=given)
+    elif type and type.value == "task" and task and isinstance(task.value, str):
+        yield task, task.value, item.get("inputs")
+
+
+def _check_inputs(name: Json, task: str, shape: TaskShape, inputs: Json | None, problems: Problems) -> None:
+    given = inputs.entries if inputs else {}
+    for key in given:
+        if inputs and key not in shape.params and not shape.open:
+            help = one_of(key, list(shape.params)) if shape.params else "it takes no inputs"
+            problems.at("S104", f"task `{task}` has no input `{key}`", inputs.key(key), help)
+    if missing := shape.required - given.keys():
+        needs = ", ".join(f"`{key}`" for key in sorted(missing))
+        problems.at("S104", f"task `{task}` also needs {needs}", name, f"it takes {', '.join(shape.params)}")

@@ -1,0 +1,36 @@
+-- name: forget_triggers
+DELETE FROM event_triggers t WHERE t.workflow = ANY(%(names)s::text[]) AND NOT EXISTS (
+  SELECT 1 FROM unnest(%(type)s::text[], %(workflow)s::text[]) AS x(type, workflow) WHERE x.type = t.type AND x.workflow = t.workflow)
+
+-- name: set_triggers
+-- What is there already is not touched: every process that starts registers its workflows.
+INSERT INTO event_triggers (type, workflow, version, queue, timeout_s)
+SELECT x.type, x.workflow, x.version, x.queue, x.timeout_s
+FROM unnest(%(type)s::text[], %(workflow)s::text[], %(version)s::text[], %(queue)s::text[], %(timeout_s)s::float8[])
+  AS x(type, workflow, version, queue, timeout_s)
+ON CONFLICT (type, workflow) DO UPDATE SET version = excluded.version, queue = excluded.queue, timeout_s = excluded.timeout_s
+WHERE (event_triggers.version, event_triggers.queue, event_triggers.timeout_s)
+  IS DISTINCT FROM (excluded.version, excluded.queue, excluded.timeout_s)
+
+-- name: triggers
+SELECT type, workflow, version, queue, timeout_s FROM event_triggers ORDER BY type, workflow
+
+-- name: triggers_of
+SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER BY type, workflow
+
+-- name: starters_of
+-- Who started the executions that publish, or those that they belong to; else themselves.
+SELECT e.id, coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN executions r ON r.id = e.root_id
+WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: old_events
+-- Not what an execution has taken: it may still have to read it.
+SELECT id, type FROM events e WHERE published_at < now_us() - %(age_us)s::bigint
+  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) ORDER BY published_at LIMIT %(limit)s
+
+-- name: hold_types
+-- Nobody who looks for an event finds one that is being deleted.
+SELECT type FROM event_types WHERE type = ANY(%(types)s::text[]) ORDER BY type FOR UPDATE
+
+-- name: delete_events
+DELETE FROM events e WHERE e.id = ANY(%(ids)s::text[]) AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) RETURNING e.id

@@ -1,0 +1,52 @@
+"""docs/security.md is true: its roles are those of the code, its verifier verifies, and its acts are those that are recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rhythm.app import Rhythm
+from rhythm.app.rights import SECRET
+from rhythm.rights import PERMISSIONS, ROLES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_roles_is_that_of_the_code() -> None:
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in PAGE.splitlines()
+        if line.startswith(("| perm", "| `")) and line.count("|") == 9
+    ]
+    assert table[0][2:] == list(ROLES)
+    assert [(row[0].strip("`"), row[1]) for row in table[1:]] == list(PERMISSIONS.items())
+    shown = {role: {row[0].strip("`") for row in table[1:] if row[2 + i]} for i, role in enumerate(ROLES)}
+    assert shown == {role: set(held) for role, held in ROLES.items()}
+
+
+def test_the_pattern_of_secrets_is_that_of_the_code() -> None:
+    assert SECRET.pattern.replace("(", "").replace(")", "") in PAGE
+
+
+def test_every_kind_of_act_is_in_the_table() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src" / "rhythm").rglob("*.py"))
+    recorded = {kind.split(".")[0] for kind in re.findall(r"""\b[aA]ct\(\s*f?"([a-z]+\.[a-z{])""", code)}
+    assert {"token", "queue", "execution"} <= recorded
+    assert recorded <= set(re.findall(r"^\| `([a-z]+)` \|", PAGE, re.MULTILINE))
+
+
+def test_the_verifier_of_the_page_agrees_with_ours(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(text, names)  # what the page tells its readers to run
+    with Rhythm(f"sqlite:///{tmp_path / 'a.db'}", (), environment={}) as app:
+        for i in range(3):
+            app.pause_queue(f"q{i}", 'ünd \\ "so"\t\u2028', by="änn")
+        rows = app.store.audit_after(0, 10)
+    lines = [json.dumps(dict(zip(row._fields, row.astuple(), strict=True))) for row in rows]
+    assert names["broken"](lines) == []
+    assert names["broken"]([lines[0], lines[1].replace("q1", "q9"), lines[2]]) == [2]
+    assert names["broken"]([lines[0], lines[2]]) == [3]
