@@ -32,7 +32,6 @@ BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
 TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
 LONGEST_REST_S = 5.0  # of a service that fails
 NAMED = 3  # executions, where many are told of
-TOLD_OF_SLOTS = ("missed", "failed")
 UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
 
 Counts = Mapping[str, int]
@@ -113,8 +112,10 @@ class Scheduler(Service):
         names, next_s = self.store.due_schedules(self.batch, list(self.unable))
         fires = self._fire(names) if names else []
         for fire in fires:
-            if fire.outcome in TOLD_OF_SLOTS:
-                self.observe(f"schedule_{fire.outcome}", fire.schedule, schedules.said(fire))
+            if fire.outcome == "missed":
+                self.observe("schedule_missed", fire.schedule, schedules.said(fire))
+            elif fire.outcome == "failed":
+                self.observe("schedule_failed", fire.schedule, schedules.said(fire))
         self._tell_unable()
         if len(names) < self.batch:
             self.unable = {}
