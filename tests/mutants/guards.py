@@ -884,5 +884,36 @@ ACCESS = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *SIMULATED)
+SLOTS = (
+    Guard(
+        "a slot that has its row starts nothing more",
+        ("tests/store/test_schedules.py::test_a_slot_that_has_its_row_is_never_started_again",),
+        (Change("store/sqlite/schedules.py", "_fire_slots", " or not self._known_slot(new.fire)", " or True"),),
+        (Change("store/postgres/schedules.py", "_unknown_slots", "each.fire.manual or (", "True or ("),),
+    ),
+    Guard(
+        "a schedule is locked while it is fired", ("tests/store/test_schedules.py::test_many_at_once_fire_a_slot_once",),
+        postgres=(Change("store/postgres/schedules.sql", "lock_free_schedules", " FOR UPDATE SKIP LOCKED", ""),),
+    ),
+    Guard(
+        "a person waits for a schedule that is being fired",
+        ("tests/store/test_schedules.py::test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits",),
+        postgres=(Change("store/postgres/schedules.py", "fire_schedules", 'if actor is None else "lock_schedules"', 'if True else ""'),),
+    ),
+    Guard(
+        "a slot and its execution are one transaction", ("tests/store/test_schedules.py::test_of_a_plan_that_fails_nothing_is_done",),
+        (Change("store/sqlite/schedules.py", "fire_schedules", "with self._transaction():", "if True:"),),
+    ),
+    Guard(
+        "a queued slot waits until nothing runs", ("tests/engine/test_schedules.py::"
+        "test_a_queued_slot_runs_when_nothing_runs_any_more_and_before_the_next",),
+        engine=(Change("engine/schedules.py", "go_on", "if not self.running:", "if True:"),),
+    ),
+    Guard(
+        "what was missed is not all run", ("tests/engine/test_schedules.py::test_what_was_missed_is_made_up_for_as_far_as_it_is_wanted",),
+        engine=(Change("engine/schedules.py", "_passed", "latest[max(len(latest) - count, 0) :]", "latest"),),
+    ),
+)  # fmt: skip
+
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *SLOTS, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]
