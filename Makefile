@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim chaos mutants pgbouncer model bench fmt format lint types clean
+.PHONY: help demo test check sim chaos mutants pgbouncer model bench openapi fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ model: $(INSTALLED) ## Prove the protocol's model with Spin
 
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
+
+openapi: $(INSTALLED) ## Write docs/openapi.json anew, after a change of the HTTP interface
+	@$(BIN)/python -m rhythm.http > docs/openapi.json
 
 fmt: $(INSTALLED) ## Format the code and fix what the linter can fix
 	@$(BIN)/python -m ruff format .

@@ -16,12 +16,16 @@ if TYPE_CHECKING:
         approvals,
         approve,
         cancel,
+        delete_schedule,
         escalate,
         get,
+        get_schedule,
         init,
         list_executions,
+        next_times,
         pause,
         pause_queue,
+        pause_schedule,
         publish,
         queue_many,
         queue_task,
@@ -32,7 +36,11 @@ if TYPE_CHECKING:
         resume_options,
         resume_queue,
         resume_requests,
+        resume_schedule,
         retry,
+        run_schedule,
+        schedule,
+        schedules,
         signal,
         start_many,
         start_workflow,
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
     )
     from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
+    from rhythm.app.scheduling import FireView, ScheduleView
     from rhythm.errors import (
         Conflict,
         Denied,
@@ -52,6 +61,7 @@ if TYPE_CHECKING:
         InvalidId,
         InvalidPayload,
         InvalidProgram,
+        InvalidSchedule,
         InvalidSetting,
         NotDelivered,
         NotInitialised,
@@ -59,6 +69,7 @@ if TYPE_CHECKING:
         ResultTimeout,
         RetryLater,
         RhythmError,
+        ScheduleOfWorkflow,
         StoreError,
         TaskCancelled,
         TaskFailed,
@@ -67,6 +78,7 @@ if TYPE_CHECKING:
         Undecidable,
         UnknownApproval,
         UnknownExecution,
+        UnknownSchedule,
         UnknownToken,
         UnknownWorkflow,
     )
@@ -77,13 +89,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSetting NotDelivered "
-    "NotInitialised NotRetryable ResultTimeout RetryLater RhythmError StoreError TaskCancelled TaskFailed TokenRevoked Unavailable "
-    "Undecidable UnknownApproval UnknownExecution UnknownToken UnknownWorkflow"
+    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSchedule InvalidSetting "
+    "NotDelivered NotInitialised NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError TaskCancelled "
+    "TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
-    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume retry "
-    "workers queues pause_queue resume_queue approvals approval approve reject escalate status resume_options resume_requests"
+    "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume "
+    "retry workers queues pause_queue resume_queue approvals approval approve reject escalate status resume_options resume_requests "
+    "schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
@@ -95,20 +108,23 @@ _HOMES = {
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
     **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
+    **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.scheduling"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
 
 __all__ = [
     "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict",
-    "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FlowError", "Handle", "InvalidId",
-    "InvalidPayload", "InvalidProgram", "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised", "NotRetryable", "Page",
-    "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater", "Rhythm", "RhythmError", "Start", "StatusView",
-    "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable", "Undecidable",
-    "UnknownApproval", "UnknownExecution", "UnknownToken", "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "approval",
-    "approvals", "approve", "cancel", "current", "escalate", "get", "init", "list_executions", "pause", "pause_queue", "publish",
-    "queue_many", "queue_task", "queues", "reject", "result", "resume", "resume_options", "resume_queue", "resume_requests", "retry",
-    "signal", "start_many", "start_workflow", "status", "task", "trace", "workers", "workflows",
+    "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FireView", "FlowError", "Handle",
+    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule", "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised",
+    "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater", "Rhythm", "RhythmError",
+    "ScheduleOfWorkflow", "ScheduleView", "Start", "StatusView", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked",
+    "TokenView", "TraceStep", "Unavailable", "Undecidable", "UnknownApproval", "UnknownExecution", "UnknownSchedule", "UnknownToken",
+    "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "approval", "approvals", "approve", "cancel", "current",
+    "delete_schedule", "escalate", "get", "get_schedule", "init", "list_executions", "next_times", "pause", "pause_queue",
+    "pause_schedule", "publish", "queue_many", "queue_task", "queues", "reject", "result", "resume", "resume_options", "resume_queue",
+    "resume_requests", "resume_schedule", "retry", "run_schedule", "schedule", "schedules", "signal", "start_many", "start_workflow",
+    "status", "task", "trace", "workers", "workflows",
 ]  # fmt: skip
 
 

@@ -12,6 +12,9 @@
     ├── UnknownExecution   a caller: there is no execution with this id
     ├── InvalidId          a caller: a text that cannot be the id of an execution (a `ValueError`)
     ├── UnknownWorkflow    a caller: no workflow of this name is registered
+    ├── UnknownSchedule    a caller: there is no schedule of this name
+    ├── InvalidSchedule    a caller: times, a time zone or a policy that a schedule cannot have (a `ValueError`)
+    ├── ScheduleOfWorkflow a caller: a schedule that cannot be deleted, since it comes with its workflow
     ├── UnknownToken       a caller: there is no token with this id
     ├── TokenRevoked       a caller: a token that is revoked gets no other roles
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
@@ -28,6 +31,7 @@
     │   └── Unavailable    the same, because it does not answer: it may come back
     └── DuplicateTask      a developer: two handlers of one name
 
+Each has a `code` that stays as it is: over HTTP and on the command line it names what went wrong.
 What goes wrong inside a workflow is a value of the interpreter (`{code, message, data}`), not an exception here.
 """
 
@@ -44,9 +48,13 @@ if TYPE_CHECKING:
 class RhythmError(Exception):
     """The root of everything Rhythm raises on purpose."""
 
+    code = "error"
+
 
 class FlowError(RhythmError):
     """A workflow file does not compile. `diagnostics` holds every problem in it; `str()` shows them all."""
+
+    code = "invalid_workflow"
 
     def __init__(self, diagnostics: list[Diagnostic], rendered: str) -> None:
         super().__init__(rendered)
@@ -56,17 +64,25 @@ class FlowError(RhythmError):
 class InvalidProgram(RhythmError):
     """A stored program or snapshot is damaged, or was written by a newer version of Rhythm."""
 
+    code = "invalid_program"
+
 
 class NewerFormat(InvalidProgram):
     """A stored program or snapshot was written by a newer Rhythm: a worker of that version can go on with it."""
+
+    code = "newer_format"
 
 
 class InvalidPayload(RhythmError):
     """A value cannot be stored."""
 
+    code = "invalid_payload"
+
 
 class ExecutionFailed(RhythmError):
     """The execution ended without a result. `error` is `{code, message, data}`, as the workflow left it."""
+
+    code = "execution_failed"
 
     def __init__(self, id: str, status: str, error: dict[str, Any]) -> None:
         super().__init__(f"{id} {status}: {error['code']}: {error['message']}")
@@ -76,13 +92,19 @@ class ExecutionFailed(RhythmError):
 class UnknownExecution(RhythmError):
     """There is no execution with this id."""
 
+    code = "unknown_execution"
+
 
 class InvalidId(RhythmError, ValueError):
     """An execution cannot have this id."""
 
+    code = "invalid_id"
+
 
 class UnknownWorkflow(RhythmError):
     """No workflow of this name is registered."""
+
+    code = "unknown_workflow"
 
 
 class UnknownToken(RhythmError):
@@ -97,8 +119,28 @@ class TokenRevoked(RhythmError):
     code = "token_revoked"
 
 
+class UnknownSchedule(RhythmError):
+    """There is no schedule of this name."""
+
+    code = "unknown_schedule"
+
+
+class InvalidSchedule(RhythmError, ValueError):
+    """A schedule cannot be like this. The message says what to write instead."""
+
+    code = "invalid_schedule"
+
+
+class ScheduleOfWorkflow(RhythmError):
+    """The schedule comes with its workflow, and goes with it."""
+
+    code = "schedule_of_workflow"
+
+
 class Conflict(RhythmError):
     """The id or idempotency key is taken. `id` is the execution that has it."""
+
+    code = "conflict"
 
     def __init__(self, message: str, id: str) -> None:
         super().__init__(message)
@@ -112,11 +154,17 @@ class InvalidEvent(RhythmError, ValueError):
 
 
 class NotDelivered(RhythmError):
-    """A signal that the execution will never see."""
+    """A signal that the execution will never see. `code` is `execution_ended` or `mailbox_full`."""
+
+    def __init__(self, message: str, code: str = "execution_ended") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class NotRetryable(RhythmError):
     """The execution has not ended without a result, was retried already, or would only fail again. The message says what to do."""
+
+    code = "not_retryable"
 
 
 class UnknownApproval(RhythmError):
@@ -144,25 +192,37 @@ class Undecidable(RhythmError):
 class ResultTimeout(RhythmError, TimeoutError):
     """The execution did not end in the time one was ready to wait; it goes on."""
 
+    code = "result_timeout"
+
 
 class NotInitialised(RhythmError):
     """There is no default application yet: call `rhythm.init(…)` first."""
+
+    code = "not_initialised"
 
 
 class InvalidSetting(RhythmError):
     """A setting that does not exist, or a value that it cannot have."""
 
+    code = "invalid_setting"
+
 
 class StoreError(RhythmError):
     """The database cannot be opened, does not answer, or is not what this version of Rhythm needs."""
+
+    code = "database_refused"
 
 
 class Unavailable(StoreError):
     """The database does not answer now; it may come back."""
 
+    code = "database_unavailable"
+
 
 class DuplicateTask(RhythmError):
     """Two different functions are registered as tasks under the same name."""
+
+    code = "duplicate_task"
 
 
 class TaskFailed(RhythmError):
@@ -175,6 +235,8 @@ class TaskFailed(RhythmError):
 
 class TaskCancelled(RhythmError):
     """Nobody waits for this attempt at the task any more."""
+
+    code = "task_cancelled"
 
 
 class RetryLater(RhythmError):

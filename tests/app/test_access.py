@@ -6,6 +6,9 @@ import asyncio
 import json
 import logging
 import re
+import threading
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -246,3 +249,82 @@ def test_a_head_that_was_kept_proves_what_came_before_it(app: Rhythm) -> None:
     for bad in ("", "1", "1:abc", "x:" + "0" * 64, 5):
         with pytest.raises(ValueError, match="is not the head of an audit"):
             app.verify_audit(bad)  # type: ignore[arg-type]  # on purpose
+
+
+APPROVAL = """
+workflow pay() { return await approval({ role: "finance", reason: "pay", data: { amount: 5 } }) }
+"""
+
+
+def asked(app: Rhythm, id: str, by: str = "starter") -> str:
+    """A workflow that waits for an approval; the approval's id."""
+    with app.worker():
+        app.start_workflow("pay", id=id, by=by)
+        wait_until(lambda: app.approvals(execution=id).items)
+    return app.approvals(execution=id).items[0].id
+
+
+def wait_until(what: Callable[[], object]) -> None:
+    last = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < last
+
+
+def refusal(app: Rhythm, id: str, by: Actor) -> str:
+    with pytest.raises(rhythm.Denied) as refused:
+        app.approve(id, by=by)
+    return refused.value.code
+
+
+def test_a_token_decides_with_the_roles_that_it_has_in_that_moment(make_app: MakeApp) -> None:
+    app = make_app(flows=(APPROVAL,))
+    id = asked(app, "p")
+    tokens = {
+        "ann": app.create_token("ann", roles=["approver"], business_roles=["finance"]).view,
+        "bob": app.create_token("bob", roles=["approver"], business_roles=["sales"]).view,
+        "cy": app.create_token("cy", roles=["operator"], business_roles=["finance"]).view,
+        "dan": app.create_token("dan", roles=["admin"]).view,
+        "eve": app.create_token("eve", roles=["approver"], business_roles=["finance"], expires="1d").view,
+        "starter": app.create_token("starter", roles=["approver"], business_roles=["finance"]).view,
+    }
+    rows(app.store, "UPDATE api_tokens SET expires_at = created_at WHERE id = ?", [tokens["eve"].id])
+    app.change_token(tokens["ann"].id, business_roles=["legal"])
+    claims = tokens["bob"].actor("10.0.0.1").replace(roles=("finance",))  # what a caller says counts for nothing
+    assert {name: refusal(app, id, token.actor("10.0.0.1")) for name, token in tokens.items()} == {
+        "ann": "role_revoked", "bob": "wrong_role", "cy": "role_revoked", "dan": "wrong_role", "eve": "role_revoked",
+        "starter": "self_approval",
+    }  # fmt: skip
+    assert refusal(app, id, claims) == "wrong_role"
+    app.change_token(tokens["ann"].id, business_roles=["finance"])
+    app.revoke_token(tokens["ann"].id)
+    assert refusal(app, id, tokens["ann"].actor()) == "role_revoked"
+    assert refusal(app, id, Actor("ghost", ("finance",), token="none")) == "wrong_role"
+    assert [row for row in app.audit() if row.action.startswith("approval.")] == []
+    app.change_token(tokens["bob"].id, business_roles=["finance"])
+    assert app.approve(id, by=tokens["bob"].actor("10.0.0.1")).status == "approved"
+    (row,) = app.audit(object=id)
+    assert (row.action, row.actor, row.token, row.source) == ("approval.approve", "bob", tokens["bob"].id, "10.0.0.1")
+    assert (app.verify_audit().intact, app.store.check(3600.0)) == (True, [])
+
+
+def test_of_many_who_decide_at_once_one_is_recorded_and_the_chain_holds(make_app: MakeApp) -> None:
+    app = make_app(flows=(APPROVAL,))
+    ids = [asked(app, f"p{i}") for i in range(3)]
+    told: list[str] = []
+
+    def decide(n: int) -> None:
+        for id in ids:
+            try:
+                app.approve(id, by=Actor(f"decider{n}", ("finance",)))
+                told.append("approved")
+            except rhythm.Undecidable as refused:
+                told.append(refused.code)
+
+    threads = [threading.Thread(target=decide, args=(n,)) for n in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(told) == ["already_decided"] * 27 + ["approved"] * 3
+    assert sorted(row.object for row in app.audit(action="approval.approve")) == ids
+    assert (app.verify_audit().intact, app.store.check(3600.0)) == (True, [])

@@ -20,7 +20,7 @@ from tests.app.conftest import MakeApp
 
 WAIT = "30s"
 HOLD = 'workflow hold(inputs) {\n  return await signal("go")\n}'
-NOT_ASYNC = {"aio", "program", "worker"}
+NOT_ASYNC = {"aio", "program", "server", "worker"}
 
 
 def public(cls: type) -> dict[str, Any]:

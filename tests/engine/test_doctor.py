@@ -13,6 +13,7 @@ from rhythm.engine.doctor import advice, examine
 from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Silent, Store
 from rhythm.store.doctor import RULES, TOLD, Evidence
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.schedules import Schedule
 from rhythm.store.sqlfile import statements
 from tests.engine.driver import EPOCH_US, Clock, World
 from tests.support.postgres import TABLES
@@ -66,7 +67,7 @@ def made_busy(make_store: MakeStore) -> Patient:
     `old` has completed, with the retried task old.2; `bad` has failed, its child bad.3 was cancelled. `run` sleeps until all of
     these have ended: run.4, a workflow that waits for a signal or timer 1; timer 5; run.6, a task under way; run.7, which is tried
     again later; run.8, held back. In its mailbox are s0, taken, s1 and s2. `owner` is held by a worker that runs its task 1, which
-    has no row. `fresh` has not begun.
+    has no row. `fresh` has not begun. The schedule `daily` has started `old`.
     """
     world = World(FLOW, make_store=make_store)
     for name, id in (("short", "old"), ("broken", "bad")):
@@ -82,6 +83,9 @@ def made_busy(make_store: MakeStore) -> Patient:
     while "owner.1" not in world.worker.bodies.running:
         world.round()
     world.start("main", id="fresh")
+    daily = Schedule("daily", "short", cron="0 9 * * *", next_at=EPOCH_US + 10**9)
+    world.inner.change_schedule("daily", lambda before, now: daily)
+    rows(world.inner, fired(SLOT, "'old'"))
     assert world.clock.seconds == 25.0
     return Patient(world.inner, world.clock)
 
@@ -162,6 +166,14 @@ def ended(id: str, status: int, column: str) -> tuple[str, ...]:
     return f"DELETE FROM ready WHERE id = '{id}'", executions(id, changes)
 
 
+SLOT = EPOCH_US - 10**9
+
+
+def fired(slot: int, execution: str, outcome: str = "started", schedule: str = "daily") -> str:
+    columns = "schedule, slot_at, manual, outcome, execution_id, detail, at, open"
+    return f"INSERT INTO schedule_fires ({columns}) VALUES ('{schedule}', {slot}, (1 = 0), '{outcome}', {execution}, '', 0, (1 = 0))"
+
+
 FAR = 10**15
 PAST = EPOCH_US - 10**10
 LONG_PAST = PAST - 30_000_000
@@ -227,6 +239,12 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("overdue", "run.4", (f"UPDATE timer_tasks SET fire_at = {PAST} WHERE execution_id = 'run.4'",), set()),
     ("overdue", "run.7", (f"UPDATE ready SET due_at = {PAST} WHERE id = 'run.7'",), set()),
     ("overdue", "run", (executions("run", f"timeout_at = {PAST}"),), set()),
+    ("slots_once", "daily", (fired(SLOT - 5, "'old'"),), set()),
+    ("slots_once", "daily", (fired(EPOCH_US + FAR, "NULL", "skipped"),), set()),
+    ("slots_once", "daily", (fired(SLOT - 5, "NULL"),), set()),
+    ("slots_once", "daily", (fired(SLOT - 5, "'bad'", "skipped"),), set()),
+    ("slots_once", "gone", (fired(SLOT, "NULL", "missed", "gone"),), set()),
+    ("schedules_fire", "daily", (f"UPDATE schedules SET next_at = {PAST + 1}", f"UPDATE schedule_fires SET slot_at = {PAST}"), set()),
     ("no_lost_wake", "run", ended("run.6", 6, "error"), set()),  # one of `all` has failed
     ("no_lost_wake", "run", ended("run.6", 5, "result"), set()),  # one has ended: the one that is held back may begin
     ("no_lost_wake", "run.4", ("UPDATE timer_tasks SET fired_at = fire_at WHERE execution_id = 'run.4'",), set()),
@@ -353,6 +371,17 @@ def test_two_executions_of_one_key_are_found_where_the_index_is_gone(make_store:
         rows(world.inner, "CREATE UNIQUE INDEX executions_key ON executions (name, key) WHERE key IS NOT NULL")
 
 
+def test_two_rows_of_one_slot_are_found_where_the_index_is_gone(make_store: MakeStore) -> None:
+    world = busy(make_store)
+    rows(world.inner, "DROP INDEX fires_slot")
+    try:
+        rows(world.inner, fired(SLOT, "'bad'"))
+        assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("slots_once", "daily")]
+    finally:
+        rows(world.inner, "DELETE FROM schedule_fires WHERE execution_id = 'bad'")
+        rows(world.inner, "CREATE UNIQUE INDEX fires_slot ON schedule_fires (schedule, slot_at) WHERE (manual IN (1 = 0))")
+
+
 def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
     judged = {
         "audit_chained",
@@ -370,7 +399,7 @@ def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
 
 
 LATE = [(rule, subject, how) for rule, subject, how, _ in DAMAGES
-        if rule in ("claims_taken_back", "silent_hold_nothing", "overdue", "cancelled_tasks_end") or (rule, how) in (
+        if rule in ("claims_taken_back", "silent_hold_nothing", "overdue", "cancelled_tasks_end", "schedules_fire") or (rule, how) in (
             ("ended_ready", (ready("old", 0),)), ("belongs", (ready("ghost", 0),)))]  # fmt: skip
 
 

@@ -26,6 +26,8 @@ RESULTS: dict[str, Any] = {
     },
     "customer=Acme": {"number": "Acme-17", "total": 980, "reminders": 2},
     "bought=": {"plan": "pro", "until": None},
+    '"total": 50}': {"outcome": "allowed"},
+    '"total": 15000}': "Blocked",
     "email=": {"plan": "none", "offer": "expired", "days": 14},
 }
 
@@ -56,14 +58,14 @@ def test_example_can_be_shown(command: str) -> None:
 
 def test_every_example_is_in_the_readme_and_run_by_some_command() -> None:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    for flow in EXAMPLES.glob("*.flow"):
+    for flow in (*EXAMPLES.glob("*.flow"), *EXAMPLES.glob("*.json")):
         assert f"]({flow.name})" in text
         assert any(f"examples/{flow.name}" in command for command in COMMANDS)
 
 
 def test_examples_have_no_problems_and_are_formatted() -> None:
-    for flow in sorted(EXAMPLES.glob("*.flow")):
-        tasks = flow.with_name(f"{flow.stem}_tasks.py")
+    for flow in sorted((*EXAMPLES.glob("*.flow"), *EXAMPLES.glob("*.json"))):
+        tasks = flow.with_name(f"{flow.name.partition('.')[0]}_tasks.py")
         checked = rhythm("check", str(flow), *(["--app", str(tasks)] if tasks.exists() else []))
         assert ": no problems" in checked.stdout or set(re.findall(r"F\d+", checked.stdout)) == {"F201"}, checked.stdout
     assert rhythm("fmt", "--check", "examples").stdout == ""

@@ -92,6 +92,8 @@ def test_every_command_of_the_table_exists() -> None:
         "docs/cli.md",
         "docs/workers.md",
         "docs/postgres.md",
+        "docs/security.md",
+        "SECURITY.md",
         "docs/internals/storage.md",
         "docs/internals/performance.md",
         "examples/README.md",

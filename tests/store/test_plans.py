@@ -156,6 +156,9 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("family_timers", dict(id="w0"), "timer_tasks_pkey"),
     ("family_signals", dict(id="w0"), "workflow_signals_execution_id_n_key"),
     ("prune_signals", dict(ids=IDS), "workflow_signals_execution_id_n_key"),
+    ("due_schedules", dict(limit=9, without=TEXTS), "schedules_due schedules_queued fires_open executions_pkey"),
+    ("settle_fires", dict(names=TEXTS), "executions_pkey"),
+    ("trim_fires", dict(names=TEXTS, kept=100), "fires_newest"),
     ("witness", dict(id="w0", seq=1), "history_pkey"),
     ("history", dict(id="w0"), "history_pkey"),
     ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
@@ -265,9 +268,14 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "events_after": "events_of_type", "due": "executions_unfinished", "load": "resumes_",
     "concerned": "resumes_of", "resumes": "resumes_of", "executed_resumes": "resumes_", "due_approvals": "approvals_due",
     "due_pauses": "executions_paused",
+    "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
+    "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|event_triggers|api_tokens|audit_head|h\b"  # the last is `worker_heartbeats`
-MAY_SCAN = rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed)"
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
+MAY_SCAN = (
+    rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX)"
+)
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 
 

@@ -12,6 +12,7 @@ from rhythm.store.base import (
     Beat,
     Claim,
     Declaration,
+    Look,
     NewExecution,
     NewSignal,
     Queue,
@@ -177,12 +178,12 @@ def test_a_worker_is_dead_when_it_says_so_whoever_asks(store: Store, clock: Cloc
     clock.forward(3.5)
     assert [queue.workers for queue in store.queues() if queue.name == "mail"] == [1]
     assert store.health().silent == (Silent("b", 1, NOW),)
-    assert (store.look(), store.look(dead=True)) == ((False, False, False), (True, False, False))
+    assert (store.look(), store.look(dead=True)) == (Look(False, False, False), Look(True, False, False))
     assert store.recover(10, 3, dead=True).rescued == ("y",)
     clock.forward(56.5)
-    assert (store.look(dead=True)[0], store.rescue(10, 3, dead=True)) == (False, [])
+    assert (store.look(dead=True).lost, store.rescue(10, 3, dead=True)) == (False, [])
     clock.forward(0.000001)
-    assert (store.look(dead=True)[0], store.rescue(10, 3, dead=True)) == (True, ["x"])
+    assert (store.look(dead=True).lost, store.rescue(10, 3, dead=True)) == (True, ["x"])
 
 
 @pytest.mark.parametrize("gone", ["never beat", "left"])

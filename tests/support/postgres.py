@@ -31,8 +31,8 @@ SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB 
 TABLES = (
     "approvals, approval_decisions, execution_resume_requests, "
     "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, workflow_definitions, leases, "
-    "event_types, event_triggers, events, event_waits, worker_heartbeats, queues, task_declarations, approvals, approval_decisions, "
-    "execution_resume_requests, api_tokens"
+    "event_types, event_triggers, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens, schedules, "
+    "schedule_fires"
 )
 
 

@@ -104,12 +104,16 @@ class World:
     def json(self, value: Any) -> Any:
         return json.loads(json.dumps(value)) if self.through_json else value
 
+    @staticmethod
+    def moment(clock: float) -> str:
+        at = parse_time("2026-11-15T09:00:00Z").fromtimestamp(EPOCH + clock, tz=parse_time("2026-11-15").tzinfo)
+        return at.isoformat().replace("+00:00", "Z")
+
     def inputs_of(self, e: Execution) -> Inputs:
         """What the next turn of the execution takes."""
-        moment = parse_time("2026-11-15T09:00:00Z").fromtimestamp(EPOCH + self.clock, tz=parse_time("2026-11-15").tzinfo)
         ctx = {"id": e.id, "workflow": e.program.name, "version": e.program.version, "started_at": "2026-11-15T09:00:00Z", "attempt": 1,
                "parent_id": e.parent.id if e.parent else None}  # fmt: skip
-        now, seed = moment.isoformat().replace("+00:00", "Z"), f"{e.id}/{e.turns + 1}"
+        now, seed = self.moment(self.clock), f"{e.id}/{e.turns + 1}"
         return Inputs(now, seed, e.inputs, ctx, e.outcomes, tuple(e.signals), e.cancel)
 
     def turn(self, e: Execution) -> None:
@@ -177,7 +181,7 @@ class World:
                 if decision:
                     self.at(self.clock + 1, lambda: self.end(e, n, Outcome("completed", decision, self.clock)))
                 elif command.timeout_s is not None:
-                    expired = {"decision": "expired", "by": [], "comment": "", "at": None}
+                    expired = {"decision": "expired", "by": [], "comment": "", "at": self.moment(self.clock + command.timeout_s)}
                     self.at(self.clock + command.timeout_s, lambda: self.end(e, n, Outcome("completed", expired, self.clock)))
             case c.Release(first, last):
                 for number in range(first, last + 1):

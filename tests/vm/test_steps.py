@@ -245,7 +245,7 @@ def test_an_approval_is_asked_for_with_its_options() -> None:
     step = approval(on=options, reason="Order of ${total}", execute=[{"type": "notify", "to": ["${boss}"]}])
     first, second, *_ = asked(step, inputs={"total": 5, "boss": "ann"})
     assert first == c.StartTask(1, "notify", {"to": ["ann"]}, {})
-    assert second == c.RequestApproval(2, "boss", "Order of 5", {"total": 5}, 86400.0, 2, False, "ceo", notify="tell")
+    assert second == c.RequestApproval(2, "boss", "Order of 5", {"total": 5}, 86400.0, 2, False, ({"role": "ceo"},), notify="tell")
 
 
 def test_who_decides_sees_the_context_unless_the_step_says_otherwise() -> None:

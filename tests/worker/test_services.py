@@ -154,7 +154,14 @@ class Broken:
 
 @pytest.mark.parametrize(
     ("broken", "name"),
-    [("fire_timers", "timers"), ("recover", "rescue"), ("parked", "sweeper"), ("prune", "pruner"), ("prune_events", "events")],
+    [
+        ("fire_timers", "timers"),
+        ("recover", "rescue"),
+        ("parked", "sweeper"),
+        ("due_schedules", "schedules"),
+        ("prune", "pruner"),
+        ("prune_events", "events"),
+    ],
 )
 def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken: str, name: str) -> None:
     world = parked(SLEEP, sqlite_in_memory)

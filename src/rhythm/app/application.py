@@ -19,6 +19,7 @@ from rhythm.app.approving import Approvals
 from rhythm.app.checks import at_least as _at_least
 from rhythm.app.checks import can_be as _can_be
 from rhythm.app.checks import name as _name
+from rhythm.app.checks import number as _number
 from rhythm.app.checks import place as _place
 from rhythm.app.checks import possible as _possible
 from rhythm.app.checks import text as _text
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from rhythm.app.aio import AsyncRhythm
     from rhythm.app.handle import Id
     from rhythm.app.pooled import Pooled, PooledWorker
+    from rhythm.http import Server
     from rhythm.settings import Given
 
 OnConflict = Literal["return", "fail", "replace"]
@@ -154,7 +156,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         texts = read_flows(sources)
         definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
         if definitions:
-            self.store.register(definitions)
+            self.store.register(definitions, self._registered_schedules(definitions))
         return tuple(definition.name for definition in definitions)
 
     def workflows(self) -> Workflows:
@@ -313,6 +315,13 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
+    def children(self, id: Id, limit: int = 50, cursor: str | None = None) -> Page:
+        """What an execution has started, in that order. Give the `cursor` of a page to get the next one."""
+        limit, after = min(_at_least(limit, 1, "limit"), LARGEST_PAGE), _number(cursor)
+        found = self.store.children(self._execution(id).id, after, limit + 1)
+        more = found[limit - 1].id.rpartition(".")[2] if len(found) > limit else None
+        return Page(tuple(view(row) for row in found[:limit]), more)
+
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
         """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
 
@@ -363,8 +372,9 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         if answer == "missing":
             _unknown(id)
         if answer not in ("sent", "duplicate"):
-            why = "it has ended" if answer == "late" else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
-            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}")
+            late = answer == "late"
+            why = "it has ended" if late else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
+            raise NotDelivered(f"the signal `{name}` was not delivered to {id}: {why}", "execution_ended" if late else "mailbox_full")
         self._wake()
         return answer == "sent"
 
@@ -456,6 +466,12 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         from rhythm.app.pooled import PooledWorker
 
         return PooledWorker(worker_id, self, **settings)
+
+    def server(self, *, tokens: bool = True) -> Server:
+        """The HTTP interface as an ASGI application, to be mounted in yours: see `rhythm.http.Server`."""
+        from rhythm.http import Server
+
+        return Server(self, tokens=tokens)
 
     def _wake(self) -> None:
         """The workers of this process look at once; those of others when they look next."""

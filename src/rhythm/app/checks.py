@@ -65,3 +65,10 @@ def place(cursor: str | None) -> tuple[int, str] | None:
     if not at.isascii() or not at.isdigit() or len(at) > LONGEST_TIME or not id:
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(at), id
+
+
+def number(cursor: str | None) -> int:
+    """The number after which a page begins."""
+    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(cursor or 0)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     approvals, approval, approve, reject, escalate = _aio.approvals, _aio.approval, _aio.approve, _aio.reject, _aio.escalate
     status, resume_options, resume_requests = _aio.status, _aio.resume_options, _aio.resume_requests
     workers, queues, pause_queue, resume_queue = _aio.workers, _aio.queues, _aio.pause_queue, _aio.resume_queue
+    schedule, schedules, get_schedule, next_times = _aio.schedule, _aio.schedules, _aio.get_schedule, _aio.next_times
+    pause_schedule, resume_schedule, run_schedule = _aio.pause_schedule, _aio.resume_schedule, _aio.run_schedule
+    delete_schedule = _aio.delete_schedule
 
 _NAMES = {"list_executions": "list"}  # where a name alone would not say it
 _app: Rhythm | None = None

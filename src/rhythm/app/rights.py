@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Protocol
 from rhythm.app.checks import LONGEST_KEY, at_least
 from rhythm.app.checks import name as checked
 from rhythm.app.part import By, Part, acting
-from rhythm.app.views import moment, plain
+from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
@@ -60,7 +60,7 @@ class TokenView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 class NewToken(Record):
@@ -89,7 +89,7 @@ class AuditView(Record):
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
-        return {name: plain(getattr(self, name)) for name in self._fields}
+        return as_json(self)
 
 
 class AuditPage(Record):
@@ -246,10 +246,9 @@ class AsyncAccess(Protocol):
 
 
 def token_view(token: StoredToken) -> TokenView:
-    expires, used, revoked = (None if at is None else moment(at) for at in (token.expires_at, token.last_used_at, token.revoked_at))
     return TokenView(
         token.id, token.name, token.roles, token.business_roles, token.status, moment(token.created_at), token.created_by,
-        expires, used, revoked, token.revoked_by or "",
+        moment_of(token.expires_at), moment_of(token.last_used_at), moment_of(token.revoked_at), token.revoked_by or "",
     )  # fmt: skip
 
 

@@ -1,8 +1,326 @@
-"""Schedules of an application."""
+"""Schedules of an application: what starts workflows by the clock."""
 
 from __future__ import annotations
 
-from rhythm.app.part import Part
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, cast
+
+from rhythm.app.checks import at_least, can_be, name, text
+from rhythm.app.handle import Handle
+from rhythm.app.part import By, Part, acting
+from rhythm.app.views import as_json, moment, moment_of
+from rhythm.durations import duration_s
+from rhythm.engine.payload import dump, load
+from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, UnknownSchedule
+from rhythm.record import Record
+from rhythm.slots import EPOCH, US, catch_up_number, zone
+from rhythm.slots import slots as slots_of
+from rhythm.store.schedules import Due, Fire, Firing, Schedule
+
+if TYPE_CHECKING:
+    from rhythm.app.aio import AsyncHandle
+    from rhythm.app.application import Rhythm
+    from rhythm.ir.program import Program
+    from rhythm.store.base import Definition, Store
+    from rhythm.store.schedules import Change, Registered
+
+Overlap = Literal["skip", "queue", "allow", "cancel_other"]
+Every = float | str
+SHOWN = 10  # slots of the past
+MOST_TIMES = 1000
 
 
-class Schedules(Part): ...
+class FireView(Record):
+    """What became of a slot: started, skipped (an execution still ran), missed (so were all until `until`) or failed."""
+
+    slot: datetime
+    outcome: str
+    execution_id: str | None
+    until: datetime | None
+    manual: bool  # somebody asked for it
+    detail: str
+    at: datetime  # when that was decided
+
+    def as_json(self) -> dict[str, Any]:
+        return as_json(self)
+
+
+class ScheduleView(Record):
+    """A schedule: when it starts what, and how it is."""
+
+    name: str
+    workflow: str
+    cron: str | None
+    every_s: float | None
+    at: datetime | None
+    tz: str
+    inputs: Any
+    overlap: str
+    catch_up: str | int
+    annotation: bool  # it comes with its workflow, by `@schedule`
+    status: str  # active, paused, or ended: there is no slot to come
+    next_at: datetime | None
+    queued_at: datetime | None  # a slot that waits for the end of the execution before it
+    paused_at: datetime | None
+    paused_by: str
+    paused_reason: str
+    created_at: datetime
+    created_by: str
+    updated_at: datetime
+    fires: tuple[FireView, ...] = ()  # of `get_schedule`: the last slots, newest first
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return as_json(self)
+
+
+ScheduleViews = list[ScheduleView]
+Times = list[datetime]
+
+
+class Schedules(Part):
+    """What starts workflows by the clock."""
+
+    def _current(self, name: str, store: Store) -> Program:
+        raise NotImplementedError
+
+    def _loaded(self, definition: Definition) -> Program:
+        raise NotImplementedError
+
+    def _new_id(self) -> str:
+        raise NotImplementedError
+
+    def schedule(
+        self,
+        name: str,
+        workflow: str,
+        *,
+        cron: str | None = None,
+        every: Every | None = None,
+        at: datetime | str | None = None,
+        tz: str = "UTC",
+        inputs: Any = None,
+        overlap: Overlap = "skip",
+        catch_up: str | int = "one",
+        by: By = None,
+    ) -> ScheduleView:
+        """Starts a workflow by the clock from now on: one of `cron` (five fields, in the time zone `tz`), `every` so long, or once `at`.
+
+        A schedule of this name is changed; while its times stay the same, so does its next slot. `InvalidSchedule` says what is wrong.
+        `overlap`: what a slot does while an execution of the schedule still runs. `catch_up`: how many slots that passed while no worker
+        ran are made up for: "skip", "one" (the latest) or a number.
+        """
+        from rhythm.engine.schedules import put
+
+        wanted, actor = self._wanted_schedule(workflow, cron, every, at, tz, inputs, overlap, catch_up), acting(by)
+        self._current(workflow, self.store)
+
+        def change(before: Schedule | None, now: int) -> Schedule:
+            after = put(before, name, wanted, now, actor.name)
+            if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
+                raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
+            return after
+
+        return _view(self._change_schedule(_own(name), change, actor, "schedule.change"))
+
+    def _wanted_schedule(
+        self, workflow: str, cron: str | None, every: Every | None, at: datetime | str | None, tz: str, inputs: Any, overlap: str,
+        catch_up: str | int,
+    ) -> Any:  # fmt: skip
+        from rhythm.engine.schedules import Wanted, check_wanted
+
+        try:
+            every_us = None if every is None else int(duration_s(every) * US)
+            wanted = Wanted(
+                workflow, cron, tz, every_us, None if at is None else _instant(at, tz), dump(inputs, "inputs"), overlap,
+                catch_up_number(catch_up),
+            )  # fmt: skip
+            check_wanted(wanted)
+        except ValueError as problem:
+            raise InvalidSchedule(str(problem)) from problem
+        return wanted
+
+    def schedules(self) -> ScheduleViews:
+        """All schedules, by name."""
+        return [_view(schedule) for schedule in self.store.schedules()[0]]
+
+    def get_schedule(self, name: str) -> ScheduleView:
+        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name."""
+        schedule = self._schedule(name)[0]
+        return _view(schedule, self.store.fires(schedule.name, SHOWN))
+
+    def next_times(self, name: str, count: int = 5) -> Times:
+        """When it will start its workflow next; of a paused one, when it would."""
+        at_least(count, 1, "count")
+        schedule, now = self._schedule(name)
+        after = now if schedule.paused_at is not None else (schedule.next_at or now) - 1
+        if schedule.next_at is None:
+            return []
+        try:
+            return [moment(slot) for slot in islice(slots_of(schedule.timing, after), min(count, MOST_TIMES))]
+        except ValueError as problem:
+            raise InvalidSchedule(str(problem)) from problem
+
+    def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool:
+        """Nothing more is started by it; what runs goes on. False: it was paused already."""
+        from rhythm.engine.schedules import paused
+
+        actor, why = acting(by), text(reason, "reason")
+        return self._schedule_changed(name, lambda before, now: paused(before, now, actor.name, why), actor, "schedule.pause")
+
+    def resume_schedule(self, name: str, by: By = None) -> bool:
+        """Lets it start its workflow again, from the next slot on: those of the pause are not made up for. False: it was not paused."""
+        from rhythm.engine.schedules import resumed
+
+        return self._schedule_changed(name, resumed, acting(by), "schedule.resume")
+
+    def run_schedule(self, name: str, by: By = None, *, key: str | None = None) -> Handle:
+        """Starts its workflow now, with its inputs, whatever else runs, and also while it is paused; its slots stay as they are.
+
+        A `key` that was used before for this workflow starts nothing: the execution that has it is returned.
+        """
+        from rhythm.app.checks import name as checked
+        from rhythm.engine.schedules import run_now
+
+        schedule, actor = self._schedule(name)[0], acting(by)
+        key = None if key is None else checked(key, "a key")
+        program, id = self._current(schedule.workflow, self.store), self._new_id()
+
+        def plan(due: Sequence[Due]) -> list[Firing]:
+            return [run_now(each, program, lambda: id, key) for each in due]
+
+        fires = self.store.fire_schedules([schedule.name], plan, actor)
+        if not fires:
+            _unknown(name)
+        self._wake()
+        started = fires[0].execution_id or id
+        return Handle(cast("Rhythm", self), started, started == id)
+
+    def delete_schedule(self, name: str, by: By = None) -> None:
+        """Takes a schedule away; what it has started goes on."""
+
+        def gone(before: Schedule, now: int) -> Schedule | None:
+            if before.origin:
+                raise ScheduleOfWorkflow(
+                    f"{before.name} comes with the workflow `{before.origin}`: take its @schedule out of the file and register it again, "
+                    f"or pause the schedule"
+                )
+            return None
+
+        self._change_schedule(self._schedule(name)[0].name, _there(gone), acting(by), "schedule.delete")
+
+    def _schedule(self, name: str) -> tuple[Schedule, int]:
+        found, now = self.store.schedules([name]) if can_be(name) else ([], 0)
+        return (found[0], now) if found else _unknown(name)
+
+    def _change_schedule(self, name: str, change: Change, actor: Any, action: str) -> Any:
+        after = self.store.change_schedule(name, change, actor, action)
+        self._wake()
+        return after
+
+    def _schedule_changed(self, name: str, change: Any, actor: Any, action: str) -> bool:
+        """Whether that changed anything."""
+        different = False
+
+        def watched(before: Schedule, now: int) -> Schedule | None:
+            nonlocal different
+            after: Schedule | None = change(before, now)
+            different = after != before
+            return after
+
+        self._change_schedule(self._schedule(name)[0].name, _there(watched), actor, action)
+        return different
+
+    def _registered_schedules(self, definitions: Sequence[Definition]) -> Registered:
+        """What becomes of the schedules that the annotations of these workflows have made."""
+        from rhythm.engine.schedules import registered
+
+        wanted = {definition.name: list(self._annotated_schedules(self._loaded(definition))) for definition in definitions}
+        return lambda existing, now: registered(wanted, existing, now)
+
+    def _annotated_schedules(self, program: Program) -> Iterator[Any]:
+        for given in program.options.get("schedule", ()):
+            options = {"tz": "UTC", "inputs": None, "overlap": "skip", "catch_up": "one", **given}
+            yield self._wanted_schedule(program.name, every=None, at=None, **options)
+
+
+class AsyncSchedules(Protocol):
+    """`Schedules`, with coroutines."""
+
+    async def schedule(
+        self,
+        name: str,
+        workflow: str,
+        *,
+        cron: str | None = None,
+        every: Every | None = None,
+        at: datetime | str | None = None,
+        tz: str = "UTC",
+        inputs: Any = None,
+        overlap: Overlap = "skip",
+        catch_up: str | int = "one",
+        by: By = None,
+    ) -> ScheduleView: ...
+    async def schedules(self) -> ScheduleViews: ...
+    async def get_schedule(self, name: str) -> ScheduleView: ...
+    async def next_times(self, name: str, count: int = 5) -> Times: ...
+    async def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool: ...
+    async def resume_schedule(self, name: str, by: By = None) -> bool: ...
+    async def run_schedule(self, name: str, by: By = None, *, key: str | None = None) -> AsyncHandle: ...
+    async def delete_schedule(self, name: str, by: By = None) -> None: ...
+
+
+def _view(schedule: Schedule, fires: Sequence[Fire] = ()) -> ScheduleView:
+    return ScheduleView(
+        schedule.name, schedule.workflow, schedule.cron, None if schedule.every_us is None else schedule.every_us / US,
+        moment_of(schedule.at), schedule.tz, load(schedule.inputs), schedule.overlap,
+        {0: "skip", 1: "one"}.get(schedule.catch_up, schedule.catch_up), bool(schedule.origin),
+        "paused" if schedule.paused_at is not None else "ended" if schedule.next_at is None and schedule.queued_at is None else "active",
+        moment_of(schedule.next_at), moment_of(schedule.queued_at), moment_of(schedule.paused_at), schedule.paused_by,
+        schedule.paused_reason, moment(schedule.created_at), schedule.created_by, moment(schedule.updated_at),
+        tuple(_fire_view(fire) for fire in fires),
+    )  # fmt: skip
+
+
+def _fire_view(fire: Fire) -> FireView:
+    until = moment_of(fire.until_at)
+    return FireView(moment(fire.slot_at), fire.outcome, fire.execution_id, until, fire.manual, fire.detail, moment(fire.at))
+
+
+def _own(given: str) -> str:
+    """The name of a schedule that somebody makes by hand."""
+    if name(given, "a schedule's name").startswith("@"):
+        raise InvalidSchedule(f"{given!r:.80} cannot be the name of a schedule: those that begin with @ come with their workflows")
+    return given
+
+
+def _there(change: Any) -> Change:
+    """A change of a schedule that there must be."""
+
+    def checked(before: Schedule | None, now: int) -> Schedule | None:
+        after: Schedule | None = change(before, now) if before is not None else None
+        return after
+
+    return checked
+
+
+def _unknown(name: object) -> NoReturn:
+    raise UnknownSchedule(f"there is no schedule {name!r:.200}; `rhythm schedules` lists them")
+
+
+def _instant(at: datetime | str, tz: str) -> int:
+    """A moment; without an offset it is what the clocks of the zone show."""
+    if isinstance(at, str):
+        try:
+            at = datetime.fromisoformat(at)
+        except ValueError:
+            raise ValueError(f"at is a time such as 2026-12-31T18:00 or 2026-12-31T17:00:00Z, not {at!r:.80}") from None
+    if not isinstance(at, datetime):
+        raise ValueError(f"at is a datetime or a text such as 2026-12-31T18:00, not {at!r:.80}")
+    return int(((at if at.tzinfo else at.replace(tzinfo=zone(tz))) - EPOCH).total_seconds() * US)
+
+
+def _never(schedule: Schedule) -> str:
+    return "at lies in the past" if schedule.at is not None else f"there is no such date as {schedule.cron!r:.80}"

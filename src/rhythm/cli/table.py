@@ -13,7 +13,7 @@ from rhythm.cli.words import printable
 COLOURS = {
     "completed": "32", "failed": "31", "cancelled": "33", "blocked": "35", "paused": "33", "running": "36", "suspended": "34",
     "pending": "2",
-    "live": "32", "draining": "33", "dead": "31",
+    "live": "32", "draining": "33", "dead": "31", "active": "32", "ended": "2",
 }  # fmt: skip
 GAP = 2
 

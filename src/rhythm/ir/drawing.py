@@ -42,10 +42,23 @@ def _line(line: int, depth: int, text: str) -> str:
 
 def _gone_to(graph: Graph) -> dict[int, str]:
     arrows: dict[int, str] = {}
+    if graph.by_name:
+        return _led_to(graph)
     for edge in graph.edges:
         target = graph.nodes[edge.target]
         if graph.nodes[edge.source].kind in _LEAVING and edge.label != "yes":
             arrows[edge.source] = f"{arrows.get(edge.source, '')}  ⟶ {f'line {target.line}' if target.line else target.label}"
+    return arrows
+
+
+def _led_to(graph: Graph) -> dict[int, str]:
+    """Where steps lead, if not just to the next line."""
+    arrows: dict[int, str] = {}
+    for edge in graph.edges:
+        plain = edge.label == "next" and edge.target == edge.source + 1
+        if not plain and edge.label != "branch" and edge.source:
+            target, how = graph.nodes[edge.target], "" if edge.label == "next" else f"{edge.label} "
+            arrows[edge.source] = f"{arrows.get(edge.source, '')}  {how}⟶ {target.step or target.kind}"
     return arrows
 
 

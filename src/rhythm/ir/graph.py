@@ -32,6 +32,7 @@ class Node(Record):
     depth: int = 0  # how many blocks it stands in
     opens_else: bool = False
     items: tuple[Item, ...] = ()
+    step: str = ""  # its name, where steps have names
 
 
 class Edge(Record):
@@ -48,10 +49,15 @@ class Graph(Record):
     name: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    by_name: bool = False  # of steps with names: the outline says where each leads
 
 
 def graph(program: Program) -> Graph:
     """The flow graph of a program that has passed `verify`."""
+    if program.steps:
+        from rhythm.ir.stepgraph import step_graph
+
+        return step_graph(program)
     return _Builder(program).graph()
 
 

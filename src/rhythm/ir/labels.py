@@ -31,10 +31,11 @@ class Labels:
 
     def of(self, pc: int) -> Label:
         """The kind of node, its label and its items."""
-        kind, label, items = self._of(pc)
+        kind, label, items = self.whole(pc)
         return kind, clipped(label), items
 
-    def _of(self, pc: int) -> Label:
+    def whole(self, pc: int) -> Label:
+        """The same, with a label of any width."""
         match self.code[pc]:
             case ir.Await(operand, into):
                 kind, label, items = _operand(operand)

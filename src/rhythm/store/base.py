@@ -22,6 +22,7 @@ from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.operating import OperatingStore
+from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
 if TYPE_CHECKING:
@@ -200,11 +201,21 @@ class Declaration(Record):
     transactional: bool
 
 
+class Look(Record):
+    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`."""
+
+    lost: bool
+    cancelled: bool
+    forgotten: bool
+    slot_us: int | None = None
+
+
 class Recovered(Record):
     """What a look after the lost has done: claims that were taken back, cancelled tasks that were ended."""
 
     rescued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
+    slot_us: int | None = None  # until a schedule has something to do, also if another process has just made it
 
 
 class Loaded(Record):
@@ -618,7 +629,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ApprovalStore, OperatingStore):
+class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -664,10 +675,11 @@ class Store(AccessStore, ApprovalStore, OperatingStore):
     # definitions
 
     @abstractmethod
-    def register(self, definitions: Sequence[Definition]) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         """Stores versions that are new, and makes these the current ones of their names: all, or none.
 
-        From then on events start these, and only by the types that they name now.
+        From then on events start these, and only by the types that they name now. `schedules` gets those that these workflows'
+        annotations have made before, and says what becomes of which.
         """
 
     @abstractmethod
@@ -860,14 +872,14 @@ class Store(AccessStore, ApprovalStore, OperatingStore):
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
         """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
-        lost, cancelled, forgotten = self.look(dead)
-        if forgotten:
+        look = self.look(dead)
+        if look.forgotten:
             self.forget_workers(limit)
-        return Recovered(tuple(self.rescue(limit, crash_limit, dead)) if lost else (), tuple(self.sweep(limit)) if cancelled else ())
+        rescued = self.rescue(limit, crash_limit, dead) if look.lost else ()
+        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us)
 
     @abstractmethod
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        """Whether there is something for `rescue`, for `sweep`, and for `forget_workers`."""
+    def look(self, dead: bool = False) -> Look: ...
 
     @abstractmethod
     def forget_workers(self, limit: int) -> None:
@@ -910,7 +922,12 @@ class Store(AccessStore, ApprovalStore, OperatingStore):
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
 
     @abstractmethod
-    def children(self, id: str) -> list[Execution]: ...
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        """In the order of their numbers, beginning after this one."""
+
+    @abstractmethod
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        """A text for each execution that is another one whenever it has changed; reads nothing large."""
 
     @abstractmethod
     def waits(self, id: str) -> list[NewWait]:

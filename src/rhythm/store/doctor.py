@@ -107,6 +107,14 @@ RULES: Mapping[str, Rule] = {
         "the audit is one unbroken chain",
         "somebody changed it by hand, or only a part was restored: compare it with an export (`rhythm audit verify --file`)",
     ),
+    # schedules
+    "slots_once": Rule(
+        "a slot of a schedule is one row and at most one execution, and comes once",
+        "was the clock of the database set back? a slot that has its row is not run again; else " + REPORT,
+    ),
+    "schedules_fire": Rule(
+        "schedules fire when they are due", SERVE + "; its time zone may be unknown there: install the package tzdata"
+    ),
     # snapshots
     "snapshot_readable": Rule(
         "the snapshot of a workflow can be read",

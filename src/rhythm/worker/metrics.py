@@ -51,7 +51,7 @@ _TABLE = (
         "rhythm_service_last_success_age_seconds",
         "gauge",
         ("service",),
-        "since timers, rescue, sweeper, pruner and events last did their work",
+        "since timers, schedules, rescue, sweeper, pruner and events last did their work",
     ),
     Metric(
         "rhythm_loop_lag_seconds", "gauge", (), "how long the event loop of `async def` tasks took to answer: a task that blocks it shows"

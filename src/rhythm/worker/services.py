@@ -1,23 +1,28 @@
-"""What must happen by itself, on one loop: timers fire, expired claims are taken back, what should not be asleep is woken, what
-ended long ago is deleted.
+"""What must happen by itself, on one loop: timers fire, schedules start workflows, expired claims are taken back, what should not be
+asleep is woken, what ended long ago is deleted.
 
 A service does one bounded pass (`run_once`) and says when the next is due. One that fails is tried again and stops no other.
-Sweeping, pruning and forgetting events are for one process at a time, so they ask for a lease; timers and rescue are right with
-any number of processes, and never depend on one.
+Sweeping, pruning and forgetting events are for one process at a time, so they ask for a lease; timers, schedules and rescue are right
+with any number of processes, and never depend on one.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import ClassVar
 
+from rhythm.engine import schedules
 from rhythm.engine.payload import load
 from rhythm.engine.recheck import could_go_on, timers_of
 from rhythm.engine.turns import Programs, needed
-from rhythm.errors import InvalidProgram
+from rhythm.errors import InvalidProgram, StoreError, UnknownWorkflow
+from rhythm.ids import encode_id
+from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import TERMINAL, Loaded, Store
+from rhythm.store.schedules import Fire
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.heartbeat import Heartbeat
 
@@ -27,6 +32,8 @@ BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
 TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
 LONGEST_REST_S = 5.0  # of a service that fails
 NAMED = 3  # executions, where many are told of
+TOLD_OF_SLOTS = ("missed", "failed")
+UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
 
 Counts = Mapping[str, int]
 Observer = Callable[[str, str, str], None]  # what happened, execution id or name of the service, detail
@@ -41,6 +48,7 @@ class ServiceSettings(Record):
     rescue_every_s: float = 5.0
     sweep_every_s: float = 300.0
     sweep_batch: int = 500
+    schedules_every_s: float = 300.0  # if nothing is due before; the rescuer's look tells of schedules that others have made
     prune_every_s: float = 600.0
     retention_s: float | None = None  # how long what has ended is kept; None: for ever
     event_retention_s: float | None = None  # how long events are kept for those who will wait; None: for ever
@@ -90,6 +98,67 @@ class Timers(Service):
         return min(wait_s, self.every_s) if wait_s > 0 else SKEW_S
 
 
+class Scheduler(Service):
+    """Starts what schedules want started, and rests until the next slot. A slot is one row: any number of processes may try."""
+
+    name = "schedules"
+
+    def __init__(self, store: Store, settings: ServiceSettings, programs: Programs, clock_us: Callable[[], int], observe: Observer) -> None:
+        self.store, self.programs, self.clock_us, self.observe = store, programs, clock_us, observe
+        self.batch, self.every_s, self.next_s = settings.batch, settings.schedules_every_s, 0.0
+        self.unable: dict[str, str] = {}  # what this process cannot fire, and why: it is not to keep it from the rest
+        self._told: set[tuple[str, str]] = set()
+
+    def run_once(self, now: float) -> Counts:
+        names, next_s = self.store.due_schedules(self.batch, list(self.unable))
+        fires = self._fire(names) if names else []
+        for fire in fires:
+            if fire.outcome in TOLD_OF_SLOTS:
+                self.observe(f"schedule_{fire.outcome}", fire.schedule, schedules.said(fire))
+        self._tell_unable()
+        if len(names) < self.batch:
+            self.unable = {}
+            self.next_s = self.every_s if next_s is None else min(next_s, self.every_s)
+        else:
+            self.next_s = 0.0
+        return {"started": sum(fire.outcome == "started" for fire in fires), "others": sum(fire.outcome != "started" for fire in fires)}
+
+    def rest_s(self, counts: Counts) -> float:
+        return self.next_s
+
+    def _fire(self, names: Sequence[str]) -> list[Fire]:
+        """All in one transaction; if there is one that cannot be written, each in its own."""
+        workflows = {schedule.name: schedule.workflow for schedule in self.store.schedules(names)[0]}
+        programs = {name: program for name in workflows if (program := self._program(name, workflows[name])) is not UNREADABLE}
+        try:
+            return self.store.fire_schedules(list(programs), lambda due: schedules.plan(due, programs, self._new_id, self.unable))
+        except StoreError:
+            raise
+        except Exception as problem:
+            if len(names) > 1:
+                return [fire for name in names for fire in self._fire([name])]
+            self.unable[names[0]] = str(problem)
+            return []
+
+    def _program(self, name: str, workflow: str) -> Program | str | None:
+        """The current program of a workflow; None: there is no such workflow."""
+        try:
+            return self.programs(workflow, None)
+        except UnknownWorkflow:
+            return None
+        except InvalidProgram as problem:
+            self.unable[name] = str(problem)
+            return UNREADABLE
+
+    def _tell_unable(self) -> None:
+        for name, why in self.unable.items() - self._told:
+            self.observe("schedule_stuck", name, why)
+        self._told |= {*self.unable.items()}
+
+    def _new_id(self) -> str:
+        return encode_id(self.clock_us() // 1000, secrets.randbits(80))
+
+
 class Rescuer(Service):
     """Takes back claims that nobody prolongs, and ends cancelled tasks that nobody holds."""
 
@@ -99,13 +168,14 @@ class Rescuer(Service):
         """`heart`: of the worker beside it. After an outage of the database nobody is to be blamed for what nobody could do."""
         self.observe, self.heart = observe or _say_nothing, heart
         self.store, self.batch, self.crash_limit = store, settings.batch, settings.crash_limit
-        self.every_s = settings.rescue_every_s
+        self.every_s, self.slot_s = settings.rescue_every_s, inf
 
     def run_once(self, now: float) -> Counts:
         if self.heart is not None and not self.heart.settled():
             return {"rescued": 0, "ended": 0}
         steady = self.heart is None or self.heart.steady()
         done = self.store.recover(self.batch, self.crash_limit, steady)
+        self.slot_s = inf if done.slot_us is None else max(done.slot_us / 1e6, 0.0)
         if done.rescued:
             self._tell(done.rescued)
         return {"rescued": len(done.rescued), "ended": len(done.ended)}
@@ -209,6 +279,7 @@ class Services:
         self.services: list[Service] = [Timers(store, settings, clock_us, late), Rescuer(store, settings, heart, self.observe)]
         if programs is not None:
             self.services.append(Sweeper(store, settings, programs, self.observe))
+            self.services.append(Scheduler(store, settings, programs, clock_us, self.observe))
         if settings.retention_s is not None:
             self.services.append(Pruner(store, settings, settings.retention_s))
         if settings.event_retention_s is not None:
@@ -242,6 +313,8 @@ class Services:
             self.observe("service_recovered", service.name, f"after {failures} {'failure' if failures == 1 else 'failures'}")
         self.health[service.name] = Health(now)
         self._next[service.name] = now + rest_s
+        if isinstance(service, Rescuer) and "schedules" in self._next:
+            self._next["schedules"] = min(self._next["schedules"], now + service.slot_s)
         self._early_s[service.name] = TOGETHER * rest_s if rest_s >= service.every_s else 0.0
         return any(counts.values())
 

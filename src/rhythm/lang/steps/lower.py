@@ -175,8 +175,9 @@ class _Lowering:
 
     def _call(self, keys: dict[str, Json], at: int) -> ir.Operation:
         inputs = self._value(keys["inputs"]) if "inputs" in keys else ir.Const(None)
-        options = (self._options(keys, TASK_OPTIONS),) if keys.keys() & set(TASK_OPTIONS) else ()
-        return ir.Operation("task", (ir.Const(keys["task"].value), inputs, *options), at)
+        options = self._options(keys, TASK_OPTIONS) if keys.keys() & set(TASK_OPTIONS) else None
+        given = (inputs, options) if options else (inputs,) if "inputs" in keys else ()
+        return ir.Operation("task", (ir.Const(keys["task"].value), *given), at)
 
     def _ask(self, step: Step) -> None:
         keys = step.keys["requires"].entries

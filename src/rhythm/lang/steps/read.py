@@ -10,7 +10,7 @@ from rhythm.lang.steps.conditions import condition
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import filled
 from rhythm.lang.steps.problems import Problems, one_of
-from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STEPS, Shape, checked
+from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STAGE, STEPS, Shape, checked
 from rhythm.record import Record
 
 WAITS = ("event", "signal", "for", "until")
@@ -168,13 +168,27 @@ class _Reader:
         self._fill(keys)
         if "type" in keys and keys["type"].value != "approval":
             self.problems.at("S007", "only an approval can be required", keys["type"], 'write "approval"')
+        if "escalate" in keys:
+            self._escalate(keys["escalate"])
+
+    def _escalate(self, place: Json) -> None:
+        for stage in place.items or (place,):
+            if isinstance(stage.value, dict):
+                checked(stage, STAGE, self.problems)
+            elif not isinstance(stage.value, str) or not stage.value:
+                self.problems.at(
+                    "S006",
+                    "whom to ask next is a role",
+                    stage,
+                    'write "director", { "role": "director", "after": "4h" }, or a list of them',
+                )
 
     def _execute(self, place: Json) -> None:
         self._fill(place.entries)
         type = place.get("type")
         if type is None:
             self.problems.at("S005", 'what is executed needs "type"', place, "notify, task or publish")
-        elif type.value in EXECUTE:
+        elif isinstance(type.value, str) and type.value in EXECUTE:
             self._backoff(checked(place, EXECUTE[type.value], self.problems))
         elif type.value != "notify":
             self.problems.at("S007", "this cannot be executed", type, one_of(type.value, ["notify", *EXECUTE]))

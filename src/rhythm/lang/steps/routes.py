@@ -13,11 +13,16 @@ def check_routes(steps: tuple[Step, ...], problems: Problems, everywhere: Iterab
     known = {step.id: step for step in steps}
     outside = {*everywhere, *(inner.id for step in steps for _, branch in step.branches for inner in _all(branch))}
     for step in steps:
-        for key, to in step.ways():
-            if to is not None and to not in known:
-                _unknown(step, key, to, known, outside, problems)
         for _, branch in step.branches:
             check_routes(branch, problems, {*everywhere, *known})
+    lost = [(step, key, to) for step in steps for key, to in step.ways() if to is not None and to not in known]
+    for step, key, to in lost:
+        _unknown(step, key, to, known, outside, problems)
+    if not lost:  # what else is wrong with the routes may follow from these
+        _check_ways(steps, known, problems)
+
+
+def _check_ways(steps: tuple[Step, ...], known: dict[str, Step], problems: Problems) -> None:
     reached = _reached(steps, known)
     for step in steps:
         if step.id not in reached:

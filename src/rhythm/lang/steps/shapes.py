@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rhythm.durations import duration_s
+from rhythm.lang.source import nearest
 from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.problems import Problems, one_of
 from rhythm.limits import INT_MAX, LONGEST_NAME
@@ -59,6 +60,7 @@ APPROVAL = Shape(
      "data": "any"},
     ("type", "role"),
 )  # fmt: skip
+STAGE = Shape("a stage of `escalate`", {"role": "text", "after": "duration", "timeout": "duration"}, ("role",))
 EXECUTE: dict[str, Shape] = {
     "task": Shape("a task to execute", {"type": "name", "task": "name", "inputs": "any", **_TASK}, ("task",)),
     "publish": Shape("an event to publish", {"type": "name", "event": "name", "data": "any"}, ("event",)),
@@ -77,14 +79,16 @@ HOW = {
 def checked(place: Json, shape: Shape, problems: Problems) -> dict[str, Json]:
     """The entries of an object that are as they should be."""
     good: dict[str, Json] = {}
+    meant = set[str | None]()
     for key, inner in place.entries.items():
         kind = shape.keys.get(key)
         if kind is None:
             problems.at("S004", f'{shape.what} has no "{key}"', place.key(key), one_of(key, list(shape.keys)))
+            meant.add(nearest(key, shape.keys))
         elif _fits(inner, kind, key, problems):
             good[key] = inner
     for key in shape.needs:
-        if key not in place.entries:
+        if key not in place.entries and key not in meant:
             problems.at("S005", f'{shape.what} needs "{key}"', place, f'"{key}" is {HOW.get(shape.keys[key], "any value")}')
     return good
 

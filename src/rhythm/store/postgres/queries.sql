@@ -180,14 +180,18 @@ SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.drainin
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
--- Everything that a pass of the rescuer might find to do, in one look. Without `dead` no worker is.
+-- Everything that a pass of the rescuer might find to do, in one look, and how long it is until a schedule has something to do.
+-- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
     OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))),
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
     WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1))
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
+  CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
+      SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.finished_at IS NULL))
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
@@ -716,6 +720,13 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
   coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: stamps
+-- What changes whenever an execution does, for those who follow it; nothing large is read.
+SELECT e.id, concat_ws('-', coalesce(c.seq, 0), greatest(e.attempt, r.attempt), e.status, (coalesce(r.state, 0) = 1)::int,
+  coalesce(e.cancel_requested_at, 0), coalesce(e.paused_at, 0))
+FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: due
 -- of an execution: when its own start, its timers and the delayed attempts of its children are due

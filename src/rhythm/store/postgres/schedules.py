@@ -1,8 +1,110 @@
-"""Schedules on PostgreSQL."""
+"""Schedules on PostgreSQL.
+
+The rows of schedules are locked before anything else, in the order of their names; what follows is a cancel and a start as any other.
+"""
 
 from __future__ import annotations
 
-from rhythm.store.postgres.session import Session
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rhythm.store.postgres.connecting import Row
+from rhythm.store.postgres.rows import fields
+from rhythm.store.postgres.session import Session, alone, transaction
+from rhythm.store.schedules import KEPT, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
+
+if TYPE_CHECKING:
+    from rhythm.store.access import Act, Actor
+    from rhythm.store.base import Definition, NewExecution, Started
+
+FIRE = Fire._fields[:-1]  # all but the time, which is the same for all
 
 
-class PostgresSchedules(Session): ...
+class PostgresSchedules(Session):
+    if TYPE_CHECKING:  # of the store and its other parts
+
+        def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
+        def _cancel(self, ids: Sequence[str]) -> dict[str, bool]: ...
+        def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]: ...
+
+    @alone
+    def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
+        rows = self.db.all("all_schedules") if names is None else self.db.all("schedules", names=list(names))
+        return _schedules(rows), rows[0][-1] if rows else self.db.now()
+
+    @alone
+    def fires(self, name: str, limit: int) -> list[Fire]:
+        return [Fire(*row) for row in self.db.all("fires", name=name, limit=limit)]
+
+    @transaction
+    def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
+        self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")  # of one that is not there yet there is no row to lock
+        found = _schedules(self.db.all("lock_schedules", names=[name]))
+        before, now = found[0] if found else None, self.db.now()
+        after = change(before, now)
+        if after != before:
+            self._put_schedules({name: after})
+            self._audit(actor, [changed(action, name, before, after)], now)
+        return after
+
+    def _put_schedules(self, schedules: Mapping[str, Schedule | None]) -> None:
+        self.db.batch("put_schedules", [fields(schedule) for schedule in schedules.values() if schedule is not None])
+        if gone := [name for name, schedule in schedules.items() if schedule is None]:
+            self.db.do("delete_schedules", names=gone)
+
+    def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
+        """Within the transaction of a registration."""
+        workflows = [definition.name for definition in definitions]
+        self._put_schedules(registered(_schedules(self.db.all("lock_schedules_of", workflows=workflows)), self.db.now()))
+
+    def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
+        rows = self._all("due_schedules", limit=limit, without=list(without))
+        due = [name for name, at, now in rows if at is None or at <= now]
+        return list(dict.fromkeys(due)), min(((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None)
+
+    @transaction
+    def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
+        if actor is None:
+            self.db.hasten()
+        rows = self.db.all("lock_free_schedules" if actor is None else "lock_schedules", names=list(names))
+        if not rows:
+            return []
+        self.db.do("settle_fires", names=[row[0] for row in rows])
+        running: dict[str, list[str]] = {row[0]: [] for row in rows}
+        for name, id in self.db.all("running_fires", names=list(running)):
+            running[name].append(id)
+        now = rows[0][-1]
+        firings = plan([Due(schedule, tuple(running[schedule.name]), now) for schedule in _schedules(rows)])
+        fires = self._fire_slots(firings, now)
+        self._audit(actor, [ran(fire) for fire in fires], now)
+        return fires
+
+    def _fire_slots(self, firings: Sequence[Firing], now: int) -> list[Fire]:
+        if cancels := [id for firing in firings for id in firing.cancels]:
+            self._cancel(cancels)
+        fires = self._start_slots(self._unknown_slots([fire for firing in firings for fire in firing.fires]))
+        self.db.batch("insert_fires", [{name: getattr(fire, name) for name in FIRE} for fire in fires], now=now)
+        moved = [dict(name=each.name, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
+        self.db.batch("move_schedules", moved)
+        if fires:
+            self.db.do("trim_fires", names=sorted({fire.schedule for fire in fires}), kept=KEPT)
+        return [fire.replace(at=now) for fire in fires]
+
+    def _unknown_slots(self, new: Sequence[NewFire]) -> list[NewFire]:
+        """Those whose slot has no row yet."""
+        asked = [dict(schedule=each.fire.schedule, slot_at=each.fire.slot_at) for each in new if not each.fire.manual]
+        known = {(schedule, slot_at) for schedule, slot_at in self.db.batch("known_slots", asked)}
+        return [each for each in new if each.fire.manual or (each.fire.schedule, each.fire.slot_at) not in known]
+
+    def _start_slots(self, new: Sequence[NewFire]) -> list[Fire]:
+        """With the execution that was there before, where its key was."""
+        starts = [each.start for each in new if each.start is not None]
+        created = self.rows.start(starts, None) if starts else set()
+        ids = {start.id: start.id for start in starts}
+        if len(created) < len(starts):
+            ids = {start.id: found.id for start, found in zip(starts, self._found(starts, created), strict=True)}
+        return [each.fire if each.start is None else each.fire.replace(execution_id=ids[each.start.id]) for each in new]
+
+
+def _schedules(rows: Sequence[Row]) -> list[Schedule]:
+    return [Schedule(*row[:-1]) for row in rows]

@@ -1,0 +1,81 @@
+-- name: all_schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at, now_us()
+FROM schedules ORDER BY name
+
+-- name: schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at, now_us()
+FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name
+
+-- name: lock_schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at, now_us()
+FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
+
+-- name: lock_free_schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at, now_us()
+FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE SKIP LOCKED
+
+-- name: lock_schedules_of
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at, now_us()
+FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER BY name FOR UPDATE
+
+-- name: due_schedules
+-- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
+(SELECT name, next_at, now_us() FROM schedules
+ WHERE paused_at IS NULL AND next_at IS NOT NULL AND name <> ALL(%(without)s::text[]) ORDER BY next_at, name LIMIT %(limit)s)
+UNION ALL
+(SELECT s.name, NULL, now_us() FROM schedules s
+ WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND s.name <> ALL(%(without)s::text[]) AND NOT EXISTS (
+   SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.finished_at IS NULL)
+ ORDER BY s.name LIMIT %(limit)s)
+
+-- name: put_schedules
+INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at)
+SELECT * FROM unnest(%(name)s::text[], %(workflow)s::text[], %(cron)s::text[], %(tz)s::text[], %(every_us)s::bigint[], %(anchor_at)s::bigint[],
+  %(at)s::bigint[], %(inputs)s::text[], %(overlap)s::text[], %(catch_up)s::int[], %(origin)s::text[], %(next_at)s::bigint[],
+  %(queued_at)s::bigint[], %(paused_at)s::bigint[], %(paused_by)s::text[], %(paused_reason)s::text[], %(created_at)s::bigint[],
+  %(created_by)s::text[], %(updated_at)s::bigint[])
+ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
+  anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
+  origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
+  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at
+
+-- name: delete_schedules
+WITH gone AS (DELETE FROM schedules WHERE name = ANY(%(names)s::text[]))
+DELETE FROM schedule_fires WHERE schedule = ANY(%(names)s::text[])
+
+-- name: move_schedules
+UPDATE schedules s SET next_at = x.next_at, queued_at = x.queued_at
+FROM unnest(%(name)s::text[], %(next_at)s::bigint[], %(queued_at)s::bigint[]) AS x(name, next_at, queued_at) WHERE s.name = x.name
+
+-- name: settle_fires
+UPDATE schedule_fires f SET open = false WHERE f.schedule = ANY(%(names)s::text[]) AND f.open
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = f.execution_id AND e.finished_at IS NULL)
+
+-- name: running_fires
+SELECT schedule, execution_id FROM schedule_fires WHERE schedule = ANY(%(names)s::text[]) AND open ORDER BY schedule, slot_at
+
+-- name: known_slots
+SELECT f.schedule, f.slot_at FROM unnest(%(schedule)s::text[], %(slot_at)s::bigint[]) AS x(schedule, slot_at)
+JOIN schedule_fires f ON f.schedule = x.schedule AND f.slot_at = x.slot_at AND NOT f.manual
+
+-- name: insert_fires
+INSERT INTO schedule_fires (schedule, slot_at, outcome, execution_id, until_at, manual, detail, at, open)
+SELECT x.*, %(now)s, x.execution_id IS NOT NULL
+FROM unnest(%(schedule)s::text[], %(slot_at)s::bigint[], %(outcome)s::text[], %(execution_id)s::text[], %(until_at)s::bigint[],
+  %(manual)s::bool[], %(detail)s::text[]) AS x(schedule, slot_at, outcome, execution_id, until_at, manual, detail)
+
+-- name: trim_fires
+DELETE FROM schedule_fires f USING (
+  SELECT n.name, (SELECT o.slot_at FROM schedule_fires o WHERE o.schedule = n.name ORDER BY o.slot_at DESC OFFSET %(kept)s LIMIT 1) AS last
+  FROM unnest(%(names)s::text[]) AS n(name)) AS x
+WHERE f.schedule = x.name AND f.slot_at <= x.last AND NOT f.open
+
+-- name: fires
+SELECT schedule, slot_at, outcome, execution_id, until_at, manual, detail, at FROM schedule_fires
+WHERE schedule = %(name)s ORDER BY slot_at DESC, n DESC LIMIT %(limit)s

@@ -41,6 +41,7 @@ from rhythm.store.base import (
     Listening,
     Loaded,
     LoadedTask,
+    Look,
     Mail,
     Mine,
     Needed,
@@ -72,6 +73,7 @@ from rhythm.store.postgres.operating import PostgresOperating
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
+from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
@@ -147,11 +149,13 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     # definitions
 
     @transaction
-    def register(self, definitions: Sequence[Definition]) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         self.db.do("lock_definitions")
         rows = [fields(definition) for definition in definitions]
         self.db.batch("register_definitions", _columns(rows, *Definition._fields[:6]))
         self._set_triggers(definitions)
+        if schedules is not None:
+            self._register_schedules(definitions, schedules)
 
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
@@ -586,9 +590,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self.rows.lock(id for row in found for id in row[:2])
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        lost, cancelled, forgotten = self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0]
-        return lost, cancelled, forgotten
+    def look(self, dead: bool = False) -> Look:
+        return Look(*self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0])
 
     @alone
     def forget_workers(self, limit: int) -> None:
@@ -657,9 +660,14 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return [Execution(*row) for row in self.db.query(text, values).fetchall()]
 
     @alone
-    def children(self, id: str) -> list[Execution]:
-        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s ORDER BY e.child_no"
-        return self._select(where, id=id, first=f"{id}.", last=f"{id}/")
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
+        values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after)
+        return self._select(where, **values) if limit is None else self._select(where + b" LIMIT %(limit)s", **values, limit=limit)
+
+    @alone
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self.db.all("stamps", ids=list(ids)))
 
     def _select(self, where: bytes, **values: Any) -> list[Execution]:
         return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]

@@ -244,6 +244,27 @@ FROM event_triggers t LEFT JOIN workflow_definitions d ON d.name = t.workflow
   AND d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = t.workflow)
 WHERE d.version IS NULL OR d.version <> t.version
 
+-- name: slots_once
+-- A slot has one row and one execution, and lies behind the slot to come. (Two rows of one slot: is the unique index there?)
+SELECT schedule AS subject, 'execution ' || execution_id || ' is that of ' || count(*) || ' slots' AS message
+FROM schedule_fires WHERE execution_id IS NOT NULL GROUP BY schedule, execution_id HAVING count(*) > 1
+UNION ALL
+SELECT f.schedule, 'a slot has ' || count(*) || ' rows' FROM schedule_fires f WHERE f.manual = 0 GROUP BY f.schedule, f.slot_at HAVING count(*) > 1
+UNION ALL
+SELECT f.schedule, 'a slot that was ' || f.outcome || ' is still to come'
+FROM schedule_fires f JOIN schedules s ON s.name = f.schedule WHERE f.manual = 0 AND f.slot_at >= s.next_at
+UNION ALL
+SELECT schedule, 'a slot that was ' || outcome || ' has ' || coalesce('execution ' || execution_id, 'no execution')
+FROM schedule_fires WHERE (outcome = 'started') <> (execution_id IS NOT NULL)
+UNION ALL
+SELECT f.schedule, 'there are slots of it, and no schedule'
+FROM schedule_fires f LEFT JOIN schedules s ON s.name = f.schedule WHERE s.name IS NULL GROUP BY f.schedule
+
+-- name: schedules_fire
+-- A slot is fired when it is due, within the grace.
+SELECT name AS subject, 'its slot is overdue by ' || ((:now - next_at) / 1000000) || ' s' AS message
+FROM schedules WHERE paused_at IS NULL AND next_at < :before
+
 -- name: times_sound
 -- Nothing ends before it began, or happens in the future. A clock that was set back by less than a second is forgiven.
 SELECT id AS subject, 'the times of its creation, beginning and end are out of order' AS message

@@ -1,0 +1,66 @@
+-- name: all_schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at
+FROM schedules ORDER BY name
+
+-- name: schedules
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at
+FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
+
+-- name: schedules_of
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at
+FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
+
+-- name: due_schedules
+-- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
+SELECT * FROM (
+  SELECT name, next_at, now_us() FROM schedules
+  WHERE paused_at IS NULL AND next_at IS NOT NULL AND name NOT IN (SELECT value FROM json_each(:without)) ORDER BY next_at, name LIMIT :limit)
+UNION ALL SELECT * FROM (
+  SELECT s.name, NULL, now_us() FROM schedules s
+  WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND s.name NOT IN (SELECT value FROM json_each(:without)) AND NOT EXISTS (
+    SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open = 1 AND e.finished_at IS NULL)
+  ORDER BY s.name LIMIT :limit)
+
+-- name: put_schedule
+INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
+  created_at, created_by, updated_at)
+VALUES (:name, :workflow, :cron, :tz, :every_us, :anchor_at, :at, :inputs, :overlap, :catch_up, :origin, :next_at, :queued_at, :paused_at,
+  :paused_by, :paused_reason, :created_at, :created_by, :updated_at)
+ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
+  anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
+  origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
+  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at
+
+-- name: delete_schedule
+DELETE FROM schedules WHERE name = ?
+
+-- name: delete_fires
+DELETE FROM schedule_fires WHERE schedule = ?
+
+-- name: move_schedule
+UPDATE schedules SET next_at = :next_at, queued_at = :queued_at WHERE name = :name
+
+-- name: settle_fires
+UPDATE schedule_fires SET open = 0 WHERE schedule = ? AND open = 1
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = execution_id AND e.finished_at IS NULL)
+
+-- name: running_fires
+SELECT execution_id FROM schedule_fires WHERE schedule = ? AND open = 1 ORDER BY slot_at
+
+-- name: known_slot
+SELECT 1 FROM schedule_fires WHERE schedule = ? AND slot_at = ? AND manual = 0
+
+-- name: insert_fire
+INSERT INTO schedule_fires (schedule, slot_at, outcome, execution_id, until_at, manual, detail, at, open)
+VALUES (:schedule, :slot_at, :outcome, :execution_id, :until_at, :manual, :detail, :at, :execution_id IS NOT NULL)
+
+-- name: trim_fires
+DELETE FROM schedule_fires WHERE schedule = :name AND open = 0
+  AND slot_at <= (SELECT slot_at FROM schedule_fires WHERE schedule = :name ORDER BY slot_at DESC LIMIT 1 OFFSET :kept)
+
+-- name: fires
+SELECT schedule, slot_at, outcome, execution_id, until_at, manual, detail, at FROM schedule_fires
+WHERE schedule = ? ORDER BY slot_at DESC, rowid DESC LIMIT ?

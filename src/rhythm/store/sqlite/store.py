@@ -38,6 +38,7 @@ from rhythm.store.base import (
     Listening,
     Loaded,
     LoadedTask,
+    Look,
     Mail,
     Mine,
     Needed,
@@ -61,6 +62,7 @@ from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.operating import TERMINATED
+from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.sqlite.approvals import SqliteApprovals
@@ -117,12 +119,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     # definitions
 
-    def register(self, definitions: Sequence[Definition]) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
         with self._transaction():
             for definition in definitions:
                 row = {name: getattr(definition, name) for name in Definition._fields}
                 self._all("register_definition", row)
                 self._set_triggers(row)
+            if schedules is not None:
+                self._register_schedules(definitions, schedules)
 
     def _set_triggers(self, row: dict[str, Any]) -> None:
         """The events that start a workflow are those that it names now."""
@@ -730,9 +734,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._finish(id, CANCELLED, _cancelled(), now, None, None)
             return found
 
-    def look(self, dead: bool = False) -> tuple[bool, bool, bool]:
-        lost, cancelled, forgotten = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
-        return bool(lost), bool(cancelled), bool(forgotten)
+    def look(self, dead: bool = False) -> Look:
+        lost, cancelled, forgotten, slot_us = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
+        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us)
 
     def forget_workers(self, limit: int) -> None:
         with self._transaction():
@@ -788,11 +792,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
         return [Execution(*row) for row in self._read(text, (*args, limit))]
 
-    def children(self, id: str) -> list[Execution]:
-        return [
-            Execution(*row)
-            for row in self._select("WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? ORDER BY e.child_no", id, f"{id}.", f"{id}/")
-        ]
+    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+        where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
+        rows = self._select(where, id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
+        return [Execution(*row) for row in rows]
+
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))
 
     def _select(self, where: str, *args: Any) -> list[Any]:
         return self._read(f"{SQL['execution']} {where}", args)

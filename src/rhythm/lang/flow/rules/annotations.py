@@ -50,6 +50,8 @@ def _set_option(annotation: nodes.Annotation, options: dict[str, Any], problems:
 def _constant(node: Node) -> Any:
     if isinstance(node, nodes.Literal):
         return node.value
+    if isinstance(node, nodes.ListLiteral):
+        return [_constant(item) for item in node.items]
     if isinstance(node, nodes.ObjectLiteral):
         return {entry.key: _constant(entry.value) for entry in node.entries if isinstance(entry, nodes.Entry)}
     raise ValueError("annotations take constants")
@@ -63,9 +65,15 @@ def _value(name: str, values: list[Any]) -> Any:
         raise ValueError
     if name != "schedule":
         return values[0]
-    options = values[1] if len(values) > 1 else {}
-    if len(values[0].split()) != 5:
-        raise ValueError("a schedule has five fields: minute hour day month weekday")
-    if not isinstance(options, dict) or not options.keys() <= {"tz", "overlap"} or not all(isinstance(v, str) for v in options.values()):
-        raise ValueError("a schedule takes { tz, overlap }, both text")
-    return {"cron": values[0], **options}
+    return _schedule(values[0], values[1] if len(values) > 1 else {})
+
+
+def _schedule(cron: str, options: Any) -> dict[str, Any]:
+    from rhythm.slots import Timing, catch_up_number, check_overlap, check_timing
+
+    if not isinstance(options, dict) or not options.keys() <= {"tz", "overlap", "catch_up", "inputs"}:
+        raise ValueError("a schedule takes { tz, overlap, catch_up, inputs }")
+    check_timing(Timing(cron, options.get("tz", "UTC")))
+    check_overlap(options.get("overlap", "skip"))
+    catch_up_number(options.get("catch_up", "one"))
+    return {"cron": cron, **options}

@@ -1,0 +1,212 @@
+"""Lists the schedules of a database, which start workflows by the clock; or shows, makes, changes, pauses, runs or deletes one.
+
+`create` makes a schedule, or changes the one of this name: with one of --cron, --every and --at. Schedules that begin with @ come with
+their workflows (`@schedule` in the file): they can be paused and run, not deleted.
+
+  rhythm schedules
+  rhythm schedules create nightly report --cron '30 2 * * *' --tz Europe/Berlin
+  rhythm schedules next nightly
+  rhythm schedules pause nightly --reason 'the books are closed'
+  rhythm schedules run nightly
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rhythm.cli.acting import BY, actor
+from rhythm.cli.connect import OUTPUT, application
+from rhythm.cli.database import DATABASE
+from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs
+from rhythm.cli.options import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rhythm.app import Rhythm
+    from rhythm.app.scheduling import FireView, ScheduleView
+
+HEADS = ("SCHEDULE", "STATUS", "WORKFLOW", "WHEN", "NEXT", "NOTE")
+PAST = ("SLOT", "OUTCOME", "EXECUTION", "NOTE")
+
+
+def run(args: Arguments) -> int:
+    act = ACTIONS[args.action or "list"]
+    _fit_together(args)
+    with application(args) as app:
+        act(app, args)
+    return 0
+
+
+def _fit_together(args: Arguments) -> None:
+    action = args.action or "list"
+    if action != "list" and args.name is None:
+        raise UsageError(f"NAME is missing: which schedule to {action}")
+    if action == "create" and args.workflow is None:
+        raise UsageError("WORKFLOW is missing: which workflow the schedule starts")
+    if action != "create" and args.workflow is not None:
+        raise UsageError(f"`{args.workflow}` is one argument too many")
+    given = [option for option in ("cron", "every", "at", "tz", "overlap", "catch_up", "inputs") if getattr(args, option)]
+    if action != "create" and (given or args.input):
+        raise UsageError(f"--{(*given, 'input')[0].replace('_', '-')} is for create")
+    if args.reason and action != "pause":
+        raise UsageError("--reason is for pause")
+
+
+def _list(app: Rhythm, args: Arguments) -> None:
+    found = app.schedules()
+    if args.output != "table":
+        from rhythm.cli.documents import print_items
+
+        print_items(args.output, [schedule.as_json() for schedule in found])
+    elif not found:
+        print("no schedules: `rhythm schedules create NAME WORKFLOW --cron …` makes one, and so does @schedule in a workflow")
+    else:
+        from datetime import UTC, datetime
+
+        from rhythm.cli.table import print_table
+
+        print_table(HEADS, [_row(schedule, datetime.now(UTC)) for schedule in found], status=1)
+
+
+def _row(schedule: ScheduleView, now: datetime) -> tuple[str, ...]:
+    shown = f"{schedule.next_at:%Y-%m-%d %H:%M:%S} UTC" if schedule.next_at and schedule.status == "active" else ""
+    return schedule.name, schedule.status, schedule.workflow, when(schedule), shown, note(schedule, now)
+
+
+def when(schedule: ScheduleView) -> str:
+    """The times of a schedule, as it was made."""
+    from rhythm.durations import show_duration
+
+    if schedule.cron is not None:
+        return schedule.cron if schedule.tz == "UTC" else f"{schedule.cron} {schedule.tz}"
+    return f"every {show_duration(schedule.every_s)}" if schedule.every_s is not None else f"at {schedule.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def note(schedule: ScheduleView, now: datetime) -> str:
+    """What somebody should know who looks at the schedule."""
+    from rhythm.cli.words import age
+
+    if schedule.paused_at is not None:
+        ago = age(schedule.paused_at, now)
+        by = f" by {schedule.paused_by}" if schedule.paused_by else ""
+        return f"paused {'now' if ago == 'now' else f'{ago} ago'}{by}" + (f": {schedule.paused_reason}" if schedule.paused_reason else "")
+    return f"the slot of {schedule.queued_at:%H:%M:%S} waits" if schedule.queued_at else ""
+
+
+def _show(app: Rhythm, args: Arguments) -> None:
+    schedule = app.get_schedule(args.name)
+    if args.output != "table":
+        from rhythm.cli.documents import print_item
+
+        return print_item(args.output, schedule.as_json())
+    from rhythm.cli.table import print_fields, print_table
+
+    print_fields(_fields(schedule))
+    if schedule.fires:
+        print()
+        print_table(PAST, [_past(fire) for fire in schedule.fires])
+
+
+def _fields(schedule: ScheduleView) -> Sequence[tuple[str, str]]:
+    from datetime import UTC, datetime
+
+    from rhythm.cli.words import brief, moment
+
+    now = datetime.now(UTC)
+    made = f"{moment(schedule.created_at, now)}{f', by {schedule.created_by}' if schedule.created_by else ''}"
+    return (
+        ("schedule", schedule.name), ("workflow", schedule.workflow), ("status", schedule.status), ("note", note(schedule, now)),
+        ("when", when(schedule)), ("next", moment(schedule.next_at, now) if schedule.next_at else ""),
+        ("inputs", "" if schedule.inputs is None else brief(schedule.inputs, 200)), ("overlap", schedule.overlap),
+        ("catch up", str(schedule.catch_up)), ("made", "with its workflow, by @schedule" if schedule.annotation else made),
+    )  # fmt: skip
+
+
+def _past(fire: FireView) -> tuple[str, ...]:
+    until = f" to {fire.until:%Y-%m-%d %H:%M:%S}" if fire.until and fire.until != fire.slot else ""
+    asked = "somebody asked for it" if fire.manual else ""
+    return f"{fire.slot:%Y-%m-%d %H:%M:%S}{until} UTC", fire.outcome, fire.execution_id or "", fire.detail or asked
+
+
+def _create(app: Rhythm, args: Arguments) -> None:
+    every = read_duration(args.every, "--every")
+    catch_up = int(args.catch_up) if (args.catch_up or "").isdecimal() else args.catch_up
+    given = {"overlap": args.overlap, "catch_up": catch_up, "tz": args.tz}
+    inputs = read_inputs(args) if args.input or args.inputs else None
+    made = app.schedule(
+        args.name, args.workflow, cron=args.cron, every=every, at=args.at, inputs=inputs, by=actor(args),
+        **{option: value for option, value in given.items() if value is not None},
+    )  # fmt: skip
+    again = "" if made.status == "active" else f" (it is {made.status})"
+    print(f"schedule {made.name} starts {made.workflow}: {when(made)}{again}")
+    _print_times(app, args, 3)
+
+
+def _next(app: Rhythm, args: Arguments) -> None:
+    _print_times(app, args, 5)
+
+
+def _print_times(app: Rhythm, args: Arguments, count: int) -> None:
+    """When it starts next, on the clocks of its time zone."""
+    from rhythm.slots import zone
+
+    where = zone(app.get_schedule(args.name).tz)
+    times = app.next_times(args.name, count)
+    if args.output == "table":
+        for time in times:
+            print(f"{time.astimezone(where):%a %Y-%m-%d %H:%M:%S %Z}")
+        if not times:
+            print(f"schedule {args.name} starts nothing any more")
+    else:
+        from rhythm.cli.documents import print_items
+
+        print_items(args.output, [time.isoformat().replace("+00:00", "Z") for time in times])
+
+
+def _pause(app: Rhythm, args: Arguments) -> None:
+    changed = app.pause_schedule(args.name, args.reason or "", by=actor(args))
+    what = "paused schedule" if changed else "it was paused already: schedule"
+    print(f"{what} {args.name}; `rhythm schedules resume {args.name}` lets it go on")
+
+
+def _resume(app: Rhythm, args: Arguments) -> None:
+    if app.resume_schedule(args.name, by=actor(args)):
+        print(f"resumed schedule {args.name}: it goes on with its next slot; what it missed is not made up for")
+    else:
+        print(f"schedule {args.name} was not paused")
+
+
+def _run(app: Rhythm, args: Arguments) -> None:
+    from rhythm.cli.start import print_id
+
+    print_id(app.run_schedule(args.name, by=actor(args)), "json" if args.output != "table" else "text")
+
+
+def _delete(app: Rhythm, args: Arguments) -> None:
+    app.delete_schedule(args.name, by=actor(args))
+    print(f"deleted schedule {args.name}; what it has started goes on")
+
+
+ACTIONS: dict[str, Callable[[Rhythm, Arguments], None]] = {
+    "list": _list, "show": _show, "create": _create, "pause": _pause, "resume": _resume, "run": _run, "delete": _delete, "next": _next,
+}  # fmt: skip
+OPTIONS = (
+    Option("ACTION", "what to do; without it they are listed", choices=tuple(ACTIONS), optional=True),
+    Option("NAME", "the schedule", optional=True),
+    Option("WORKFLOW", "create: the workflow that it starts", optional=True),
+    Option("--cron", "create: minute, hour, day, month and weekday, such as '0 9 * * 1-5'", value="CRON"),
+    Option("--every", "create: so often, such as 15m", value="DURATION"),
+    Option("--at", "create: once, such as 2026-12-31T18:00", value="TIME"),
+    Option("--tz", "create: the time zone of --cron and --at, such as Europe/Berlin; else UTC", value="ZONE"),
+    INPUT.replace(help=f"create: {INPUT.help}"),
+    INPUTS.replace(help=f"create: {INPUTS.help}"),
+    Option("--overlap", "create: what a slot does while an execution of the schedule still runs; else skip",
+           choices=("skip", "queue", "allow", "cancel_other")),
+    Option("--catch-up", "create: how many missed slots are made up for: skip, one or a number; else one", value="skip|one|N"),
+    Option("--reason", "pause: why, for whoever looks at it", value="TEXT"),
+    BY,
+    OUTPUT,
+    DATABASE,
+)  # fmt: skip

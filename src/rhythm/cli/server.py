@@ -1,0 +1,119 @@
+"""Serves the HTTP interface of a database: everything under /api/v1, /healthz, /readyz and /metrics. It runs no tasks: workers do.
+
+Who asks needs a token (`rhythm token create`). As long as there is none, the server listens on this machine only (127.0.0.1), and
+whoever is on it may do everything, as the user that the server runs as. It speaks plain HTTP: put a proxy with TLS before it.
+
+SIGTERM or Ctrl-C: requests that are under way are answered, streams end. Exit code 0: it was stopped; 2: it could not begin.
+
+  rhythm server
+  rhythm server --host 0.0.0.0 --port 8000 --database postgresql://user@host/database
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rhythm.cli.connect import new_application
+from rhythm.cli.database import DATABASE
+from rhythm.cli.options import Arguments, Option, UsageError
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from rhythm.app import Rhythm
+
+OPTIONS = (
+    Option("--host", "the address to listen on; another one than this machine's own takes tokens", value="HOST", default="127.0.0.1"),
+    Option("--port", "the port to listen on; 0: any that is free", value="PORT", default="8000"),
+    Option("--proxy", "the address of a proxy whose X-Forwarded headers are believed", value="ADDRESS"),
+    DATABASE,
+)
+GRACE_S = 10  # for requests that are under way when it is stopped
+
+
+def run(args: Arguments) -> int:
+    if not args.port.isascii() or not args.port.isdecimal() or int(args.port) > 65535:
+        raise UsageError(f"--port is a number from 0 to 65535, not {args.port}")
+    uvicorn = _uvicorn()
+    with new_application(args) as app:
+        local, tokens = is_local(args.host), any(token.status == "active" for token in app.tokens())
+        if not local and not tokens:
+            raise UsageError(
+                f"{args.host} can be reached from elsewhere, and there is no token yet: make one first, "
+                "`rhythm token create NAME --role admin`, or listen on this machine only (--host 127.0.0.1)"
+            )
+        return _serve(uvicorn, args, app, tokens)
+
+
+def _uvicorn() -> Any:
+    try:
+        import fastapi  # noqa: F401  # only to see that it is there
+        import uvicorn
+    except ImportError as problem:
+        what = "install Rhythm from its checkout with the extra, pip install -e 'PATH/TO/RHYTHM[server]'"
+        raise UsageError(f"the server needs FastAPI and uvicorn: {what} ({problem})") from problem
+    return uvicorn
+
+
+def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
+    import signal
+
+    from rhythm.http import Server
+
+    api = Server(app, tokens=tokens)
+
+    class Served(uvicorn.Server):  # type: ignore[misc]  # a module that is imported late has no types
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                _say(_introduction(args.host, sockets[0].getsockname()[1], app, tokens))
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            api.close()  # a stream has no end of its own, and would be waited for
+            await super().shutdown(sockets)
+
+    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn takes them, and raises them again when it has ended
+        signal.signal(number, lambda number, frame: None)
+    with _bound(args.host, int(args.port)) as bound:
+        served = Served(_config(uvicorn, args, api))
+        served.run([bound])
+    return 0 if served.started else 1
+
+
+def _bound(host: str, port: int) -> socket:
+    from socket import AF_INET, AF_INET6, create_server
+
+    try:
+        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=2048)
+    except OSError as problem:
+        raise UsageError(f"nothing can be served on {host} port {port}: {problem.strerror}; choose another --port or --host") from problem
+
+
+def _config(uvicorn: Any, args: Arguments, api: Any) -> Any:
+    proxied = {"proxy_headers": True, "forwarded_allow_ips": args.proxy} if args.proxy else {"proxy_headers": False}
+    return uvicorn.Config(api, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S, **proxied)
+
+
+def _introduction(host: str, port: int, app: Rhythm, tokens: bool) -> str:
+    from rhythm.settings import show_url
+
+    who = "for those who have a token" if tokens else "for everyone on this machine, as there is no token yet"
+    place = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"serving {place}/api/v1 {who}, on {show_url(app.settings.database_url)}"
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine itself can reach the address."""
+    import ipaddress
+    import socket
+
+    try:
+        found = {address[4][0] for address in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError) as problem:
+        raise UsageError(f"--host {host} is no address of this machine: {problem}") from problem
+    return all(ipaddress.ip_address(str(address).partition("%")[0]).is_loopback for address in found)
+
+
+def _say(text: str) -> None:
+    print(f"rhythm: {text}", file=sys.stderr, flush=True)

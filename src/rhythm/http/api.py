@@ -1,0 +1,144 @@
+"""From the table of routes to the application of FastAPI that serves them, and to the OpenAPI document.
+
+It is built once for each process and knows no `Rhythm`: a request brings its own along.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rhythm import __version__
+from rhythm.errors import RhythmError
+from rhythm.http.answers import answer
+from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
+from rhythm.http.events import NewEvent
+from rhythm.http.guard import Asker
+from rhythm.http.problems import KIND, told
+from rhythm.http.routes import ROUTES, V1, Route
+from rhythm.http.schemas import Problem
+
+TABLE = {(route.method, route.path): route for route in ROUTES}
+EVENT = {"id": {"type": "string"}, "event": {"const": "execution"}, "data": {"type": "string", "contentMediaType": "application/json"}}
+TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
+    "text/plain": {"type": "string"},
+    "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
+}
+GUARDED = (401, 403, 500, 503)  # problems of every route that is not public
+ABOUT = """Executions of workflows: start them, look at them, act on them.
+
+Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is
+told as `application/problem+json` with a `code` that stays as it is. Lists come in pages: give the `cursor` of one to get the next."""
+
+
+class Guarded(APIRoute):
+    """A route that asks for its permission before it reads a body. Without a line in the table it cannot be made."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle, reads = super().get_route_handler(), self.body_field is not None
+        route = TABLE[next(iter(self.methods or ())), self.path]
+
+        async def guarded(request: Request) -> Response:
+            if route.permission is not None:
+                asker: Asker = request.scope["rhythm.asker"]
+                asker.must(route.permission)
+            if reads:
+                must_be_json(request, JSON_KINDS)
+            return await handle(Body(request.scope, request.receive))
+
+        return guarded
+
+
+@cache
+def api() -> FastAPI:
+    """All routes."""
+    made = FastAPI(
+        title="Rhythm", version=__version__, description=ABOUT, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
+        generate_unique_id_function=_operation,
+    )  # fmt: skip
+    for route in ROUTES:
+        made.router.add_api_route(route.path, route.endpoint, methods=[route.method], route_class_override=Guarded, **_described(route))
+    made.add_route(f"{V1}/openapi.json", _openapi, include_in_schema=False)
+    for kind in (RhythmError, ValueError, HTTPException, RequestValidationError, Exception):
+        made.add_exception_handler(kind, told)
+    return made
+
+
+async def _openapi(request: Request) -> Response:
+    return answer(document())
+
+
+def _operation(route: APIRoute) -> str:
+    """Such as `executions_start`: the module and the function."""
+    return f"{route.endpoint.__module__.rpartition('.')[2]}_{route.endpoint.__name__}"
+
+
+def _described(route: Route) -> dict[str, Any]:
+    """What the OpenAPI document says of a route."""
+    answers: dict[int | str, dict[str, Any]] = {}
+    for status, form in route.answers.items():
+        answers[status] = {"content": {form: {"schema": TEXTS[form]}}} if isinstance(form, str) else {"model": form} if form else {}
+        answers[status]["description"] = HTTPStatus(status).phrase
+    first, part = next(iter(route.answers)), route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
+    extra = {"requestBody": route.body} if route.body else None
+    about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
+    return {"status_code": first, "responses": answers, "response_class": Response, **about}
+
+
+def _about(route: Route) -> str:
+    said = str(route.endpoint.__doc__)
+    return f"{said}\n\nNeeds the permission `{route.permission}`." if route.permission else f"{said}\n\nPublic."
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The OpenAPI document."""
+    made = api().openapi()
+    parts = made["components"] = _untitled(made["components"])
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form of problems, which is not ours
+        parts["schemas"].pop(name, None)
+    for form in (Problem, NewEvent):  # which no route has named to FastAPI
+        parts["schemas"][form.__name__] = _untitled(form.model_json_schema())
+    parts["responses"] = {f"Problem{status}": _problem(status) for status in sorted({*GUARDED, *(s for r in ROUTES for s in r.problems)})}
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    paths = made["paths"] = _untitled(made["paths"])
+    for route in ROUTES:
+        operation = paths[route.path.replace(":path}", "}")][route.method.lower()]
+        operation["security"] = [{"token": []}] if route.permission else []
+        operation["responses"] = {
+            **{str(status): operation["responses"][str(status)] for status in route.answers},
+            **{str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in _problems(route)},
+        }
+    return dict(made)
+
+
+def _problems(route: Route) -> list[int]:
+    """The statuses of the problems that a route may be answered with."""
+    guarded = GUARDED if route.permission else ()
+    return sorted({*guarded, *route.problems} - route.answers.keys())
+
+
+def _problem(status: int) -> dict[str, Any]:
+    return {"description": HTTPStatus(status).phrase, "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+
+
+def _untitled(value: Any) -> Any:
+    """Without the titles that are made of names: they say nothing."""
+    if isinstance(value, dict):
+        return {key: _untitled(item) for key, item in value.items() if key != "title" or not isinstance(item, str)}
+    return [_untitled(item) for item in value] if isinstance(value, list) else value
+
+
+def written() -> str:
+    """The OpenAPI document as it is checked in."""
+    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,59 @@
+"""Approvals over HTTP: who is waited for, and their decisions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from rhythm.app.approving import STATUSES, ApprovalView
+from rhythm.http.answers import answer
+from rhythm.http.asking import Ask, Cursor, Key, Limit
+from rhythm.http.schemas import Body, form_of, page_of
+
+Approval = form_of(ApprovalView, "Approval")
+Approvals = page_of(Approval)
+Id = Annotated[str, Path(description="the id of an approval")]
+Role = Annotated[str | None, Query(description="only those that this role decides")]
+Status = Annotated[str, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES]})]
+Of = Annotated[str | None, Query(description="only those of this execution")]
+
+
+class Decision(Body):
+    comment: str = ""
+    shown: str | None = Field(default=None, description="the `shown` of the approval that was looked at: 409 if it is another one by now")
+
+
+class Escalation(Body):
+    to: str | None = Field(default=None, description="the role that is to decide; else the next one that the workflow names")
+    comment: str = ""
+
+
+DECISION, ESCALATION = Decision(), Escalation()  # without a body
+
+
+def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """What people are asked to decide, newest first; with another `status` what they were."""
+    return answer(ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor))
+
+
+def get(ask: Ask, id: Id) -> Response:
+    """An approval: what is to be decided, by whom until when, and the decisions so far."""
+    return answer(ask.app.approval(id))
+
+
+def approve(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
+    """Approves, as the owner of the token, who holds the role and has not started the execution."""
+    return answer(ask.app.approve(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
+
+
+def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Response:
+    """Rejects; one rejection decides."""
+    return answer(ask.app.reject(id, by=ask.actor, comment=body.comment, shown=body.shown, key=key))
+
+
+def escalate(ask: Ask, id: Id, body: Escalation = ESCALATION, key: Key = None) -> Response:
+    """Hands the approval over to another role."""
+    return answer(ask.app.escalate(id, to=body.to, by=ask.actor, comment=body.comment, key=key))

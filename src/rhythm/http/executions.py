@@ -1,0 +1,121 @@
+"""Executions over HTTP: starting them, and everything there is to know about one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import Query
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rhythm.app.application import STATUSES
+from rhythm.app.approving import ResumeRequestView, StatusView
+from rhythm.app.views import ExecutionView, TraceStep
+from rhythm.app.why import WhyView
+from rhythm.engine.payload import dump
+from rhythm.http.answers import answer, without
+from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
+from rhythm.http.pages import by_place
+from rhythm.http.problems import Refused
+from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
+from rhythm.vm.snapshot import decode_snapshot
+
+LARGE = ("inputs", "result", "awaiting")  # fields that a list leaves out
+Execution = form_of(ExecutionView, "Execution")
+Summary = form_of(ExecutionView, "ExecutionSummary", LARGE)
+Summaries = page_of(Summary)
+Step = form_of(TraceStep)
+Steps = page_of(Step)
+Why = form_of(WhyView, "Why")
+Where = form_of(StatusView, "ExecutionStatus")
+Resumes = page_of(form_of(ResumeRequestView, "ResumeRequest"))
+Options = object_of("ResumeOptions", "What would let an execution go on.", actions=list[str])
+Started = object_of("Started", "`created`: false if it was there before.", id=str, created=bool)
+Snapshot = object_of(
+    "Snapshot", "Where a workflow is.", id=str, statement=int, locals=dict[str, Any], awaiting=dict[str, Any] | None, next_child=int
+)
+
+
+class NewExecution(Body):
+    workflow: str = Field(description="its name")
+    inputs: Json = None
+    id: str | None = Field(default=None, description="of your own; else one is made")
+    queue: str | None = None
+    priority: int = 0
+    delay: float | str | None = Field(default=None, description='seconds, or such as "5m"')
+    attributes: dict[str, Json] | None = None
+    on_conflict: Literal["return", "fail", "replace"] = Field(default="return", description="what happens if the id or key was used before")
+
+
+def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Response:
+    """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it before."""
+    given = body.model_dump(exclude={"workflow", "inputs"})
+    handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=key, by=ask.actor, **given)
+    if not handle.created and key is not None:
+        _refuse_other(key, body, handle.get())
+    place = f"{request.scope.get('root_path', '')}/api/v1/executions/{handle.id}"
+    return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200, {"Location": place})
+
+
+def _refuse_other(key: str, asked: NewExecution, found: ExecutionView) -> None:
+    """A key that comes again must come with the same request: anything else is a mistake of the caller's."""
+    if dump(asked.inputs, "inputs") != dump(found.inputs, "inputs"):
+        raise Refused(422, "idempotency_key_reused", f"the key {key!r} has started {found.id} with other inputs", id=found.id)
+
+
+Status = Annotated[str | None, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES, None]})]
+Of = Annotated[str | None, Query(description="only those of this workflow")]
+
+
+def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Executions that nobody else started, newest first, without what may be large."""
+    page = ask.app.list(workflow, status, limit, cursor)
+    return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
+
+
+def get(ask: Ask, id: Id) -> Response:
+    """Everything about one execution."""
+    return answer(ask.app.get(id))
+
+
+def status(ask: Ask, id: Id) -> Response:
+    """Where an execution is; of a paused one why, where, and what comes next."""
+    return answer(ask.app.status(id))
+
+
+def why(ask: Ask, id: Id) -> Response:
+    """Why an execution does not go on: what it waits for, since when, and what would help."""
+    return answer(ask.app.why(id))
+
+
+def resume_options(ask: Ask, id: Id) -> Response:
+    """What would let an execution go on: approve, reject, escalate, publish or resume; nothing if it needs nobody."""
+    return answer({"actions": ask.app.resume_options(id)})
+
+
+def resumes(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Whatever has let an execution go on that was paused, oldest first."""
+    return answer(by_place(ask.app.resume_requests(id), limit, cursor))
+
+
+def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """What has happened in an execution and everything below it, in the order of time."""
+    return answer(by_place(ask.app.trace(id), limit, cursor))
+
+
+def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """The tasks and workflows that an execution has started, in their order, without what may be large."""
+    page = ask.app.children(id, limit, cursor)
+    return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
+
+
+def snapshot(ask: Ask, id: Id) -> Response:
+    """Where a workflow is: its next statement, its variables, and what it awaits. 404 as long as it has not begun, and for tasks."""
+    view = ask.app.get(id)
+    loaded = ask.app.store.load([view.id]) if view.type == "workflow" else []
+    if not loaded or loaded[0].snapshot is None:
+        raise Refused(404, "no_snapshot", f"{view.id} has no snapshot: it is a task, or has not begun")
+    found = decode_snapshot(loaded[0].snapshot)
+    known = {"locals": found.locals, "awaiting": found.awaiting, "next_child": found.next_child}
+    return answer({"id": view.id, "statement": found.statement_index, **known})

@@ -1,0 +1,102 @@
+"""Who asks, and whether they may: the one gate before every route.
+
+Whatever is not on the list of public paths, letter by letter, needs a token, also what does not exist. What a route needs stands in the
+table of routes; a route without a line there cannot be built. Where a server is open (on this machine only, before there are tokens),
+whoever asks is the user it runs as.
+"""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from rhythm.app import Rhythm
+from rhythm.app.part import user
+from rhythm.http.problems import Refused
+from rhythm.record import Record
+from rhythm.rights import PERMISSIONS
+from rhythm.store.access import Actor
+
+PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
+SAFE = ("GET", "HEAD", "OPTIONS")
+LOCAL = ("localhost", "127.0.0.1", "::1")
+ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
+
+
+class Asker(Record):
+    """Whoever asks: who they are, and what they may do. `secret`: of their token, for as long as they are answered."""
+
+    app: Rhythm
+    actor: Actor
+    permissions: frozenset[str]
+    secret: str = ""
+
+    def must(self, permission: str) -> None:
+        if permission not in self.permissions:
+            raise Refused(403, "permission_missing", f"this needs the permission {permission}, which the token does not have")
+
+
+class Guard:
+    """Lets requests in. Without `tokens` also those that have none, as the user of this process."""
+
+    def __init__(self, app: Rhythm, tokens: bool) -> None:
+        self.app, self.tokens = app, tokens
+        self.user = user()
+
+    async def admit(self, scope: Scope) -> Asker | None:
+        """Whoever asks; None for what is public. `Refused` for all others."""
+        if (scope["method"], path_of(scope)) in PUBLIC:
+            return None
+        headers = Headers(scope=scope)
+        _refuse_other_sites(scope["method"], headers)
+        given = headers.get("authorization")
+        if given is None and not self.tokens:
+            _refuse_other_names(headers)
+            return Asker(self.app, Actor(self.user, source=_address(scope)), frozenset(PERMISSIONS))
+        return await self._by_token(_secret(given), _address(scope))
+
+    async def _by_token(self, secret: str, address: str) -> Asker:
+        token = await run_in_threadpool(self.app.authenticate, secret)
+        if token is None:
+            raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
+        return Asker(self.app, token.actor(address), frozenset(token.permissions), secret)
+
+    async def still(self, asker: Asker) -> bool:
+        """Whether a token that was good when it was shown still is, for those who stay for long."""
+        return not asker.secret or await run_in_threadpool(self.app.authenticate, asker.secret) is not None
+
+
+def path_of(scope: Scope) -> str:
+    """The path below the place where the server is mounted."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+def _secret(given: str | None) -> str:
+    if given is None:
+        raise Refused(401, "token_missing", "send a token: Authorization: Bearer …; `rhythm token create` makes one", ASK)
+    scheme, _, secret = given.partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise Refused(401, "token_invalid", "the header must be: Authorization: Bearer …", ASK)
+    return secret.strip()
+
+
+def _refuse_other_sites(method: str, headers: Headers) -> None:
+    """A page of another site may not change anything with what a browser knows: no page of ours is anywhere else."""
+    origin = headers.get("origin")
+    if origin is not None and method not in SAFE and origin.partition("://")[2] != headers.get("host"):
+        raise Refused(403, "cross_origin", "requests that change something are not taken from the pages of other sites")
+
+
+def _refuse_other_names(headers: Headers) -> None:
+    """A page whose name was made to mean this machine comes with that name: it is not let into a server that is open."""
+    host = headers.get("host", "").lower()
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    if name not in LOCAL:
+        raise Refused(403, "wrong_host", f"a server without tokens answers to {', '.join(LOCAL)} only")
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""

@@ -1,0 +1,102 @@
+"""What went wrong, as RFC 9457 tells it: `application/problem+json` with a `code` that stays as it is.
+
+One table says which status an exception of Rhythm has. What a caller cannot mend is told without its details: they are in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rhythm import errors
+from rhythm.http.answers import document
+
+log = logging.getLogger("rhythm.http")
+KIND = "application/problem+json"
+SHOWN = 20  # problems of one request
+
+STATUS: dict[type[Exception], int] = {
+    errors.UnknownExecution: 404,
+    errors.UnknownWorkflow: 404,
+    errors.UnknownApproval: 404,
+    errors.Denied: 403,
+    errors.Undecidable: 409,
+    errors.Conflict: 409,
+    errors.NotDelivered: 409,
+    errors.NotRetryable: 409,
+    errors.InvalidId: 422,
+    errors.InvalidPayload: 422,
+    errors.InvalidEvent: 422,
+    errors.FlowError: 422,
+    errors.StoreError: 503,
+    ValueError: 422,
+}
+BY_CODE = {"mailbox_full": 429}  # where a code says more than its class
+OF_STATUS = {404: "no_such_path", 405: "method_not_allowed", 422: "invalid_request", 500: "internal_error"}
+HIDDEN = {503: "the database does not answer; try again", 500: "something is wrong here, and it is in the log of the server"}
+
+
+class Refused(HTTPException):
+    """A request that this interface itself refuses."""
+
+    def __init__(self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> None:
+        super().__init__(status, detail, headers)
+        self.code, self.more = code, more
+
+
+def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
+    told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail, **more}
+    return Response(document(told), status, headers, KIND)
+
+
+def status_of(error: Exception) -> int:
+    """The status of an exception; the nearest of its classes in the table decides."""
+    known = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
+    return BY_CODE.get(getattr(error, "code", ""), known)
+
+
+async def told(request: Request, error: Exception) -> Response:
+    """The answer to whatever a route has raised."""
+    if isinstance(error, Refused):
+        return problem(error.status_code, error.code, error.detail, error.headers, **error.more)
+    if isinstance(error, HTTPException):  # of the router
+        return problem(error.status_code, OF_STATUS.get(error.status_code, "refused"), _of_router(request, error), error.headers)
+    if isinstance(error, RequestValidationError):
+        return _invalid(error)
+    status = status_of(error)
+    code = error.code if isinstance(error, errors.RhythmError) else OF_STATUS.get(status, "internal_error")
+    if status >= 500:
+        log.error("%s %s failed: %s", request.method, request.scope["path"], error, exc_info=None if status == 503 else error)
+    return problem(status, code, HIDDEN.get(status) or str(error), _again(status), **_more(error))
+
+
+def _again(status: int) -> dict[str, str] | None:
+    return {"Retry-After": "1"} if status in (429, 503) else None
+
+
+def _more(error: Exception) -> dict[str, Any]:
+    match error:
+        case errors.Conflict():
+            return {"id": error.id}
+        case errors.FlowError():
+            return {"problems": [{"code": one.code, "message": one.message} for one in error.diagnostics[:SHOWN]]}
+    return {}
+
+
+def _of_router(request: Request, error: HTTPException) -> str:
+    if error.status_code == 404:
+        return "nothing is served at this path; /api/v1/openapi.json lists what is"
+    return f"{request.method} is not possible at this path" if error.status_code == 405 else str(error.detail)
+
+
+def _invalid(error: RequestValidationError) -> Response:
+    found = [{"at": ".".join(map(str, one["loc"])), "problem": one["msg"]} for one in error.errors()[:SHOWN]]
+    detail = "; ".join(f"{one['at']}: {one['problem']}" for one in found)
+    return problem(422, "invalid_request", detail, problems=found)

@@ -1,0 +1,83 @@
+"""The table of all routes: what is served where, by which function, for whom, and how it may be answered.
+
+A permission stands in the line of its route, and nowhere else. Lines without one are public; there are no others (`guard.PUBLIC`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rhythm.http import acting, approvals, audit, bulk, events, executions, health, queues, streaming, workflows
+from rhythm.http.schemas import Model, object_of
+from rhythm.record import Record
+
+V1 = "/api/v1"
+Endpoint = Callable[..., Any]
+Health = object_of("Health", "The process lives.", status=str)
+Readiness = object_of("Readiness", "`problems` says what is not as it should be.", ready=bool, problems=list[str])
+
+
+class Route(Record):
+    """A route. `answers`: the form of each answer that is no problem; `problems`: the statuses of those that are."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    permission: str | None
+    answers: dict[int, Model | str | None]  # a form, or the media type of what is no JSON
+    problems: tuple[int, ...] = ()
+    body: dict[str, Any] | None = None  # what the document says of a body that its function reads by itself
+
+
+READ = "execution:read"
+OF_ONE = (404,)  # there may be none of this id or name
+WITH_BODY = (400, 408, 413, 415, 422)
+ACT = (*OF_ONE, *WITH_BODY)
+
+ROUTES = (
+    Route("GET", "/healthz", health.healthz, None, {200: Health}),
+    Route("GET", "/readyz", health.readyz, None, {200: Readiness, 503: Readiness}),
+    Route("GET", "/metrics", health.metrics, READ, {200: "text/plain"}),
+    Route("POST", f"{V1}/workflows", workflows.register, "workflow:write", {201: workflows.Registered}, WITH_BODY),
+    Route("GET", f"{V1}/workflows", workflows.find, READ, {200: workflows.Workflows}, (422,)),
+    Route("GET", f"{V1}/workflows/{{name}}", workflows.get, READ, {200: workflows.Detail}, OF_ONE),
+    Route("GET", f"{V1}/workflows/{{name}}/graph", workflows.draw, READ, {200: workflows.Drawn}, OF_ONE),
+    Route(
+        "POST", f"{V1}/executions", executions.start, "execution:start", {201: executions.Started, 200: executions.Started}, (409, *ACT)
+    ),
+    Route("GET", f"{V1}/executions", executions.find, READ, {200: executions.Summaries}, (422,)),
+    Route("GET", f"{V1}/executions/{{id}}", executions.get, READ, {200: executions.Execution}, OF_ONE),
+    Route("GET", f"{V1}/executions/{{id}}/status", executions.status, READ, {200: executions.Where}, OF_ONE),
+    Route("GET", f"{V1}/executions/{{id}}/why", executions.why, READ, {200: executions.Why}, OF_ONE),
+    Route("GET", f"{V1}/executions/{{id}}/resume-options", executions.resume_options, READ, {200: executions.Options}, OF_ONE),
+    Route("GET", f"{V1}/executions/{{id}}/resume-requests", executions.resumes, READ, {200: executions.Resumes}, (404, 422)),
+    Route("GET", f"{V1}/executions/{{id}}/trace", executions.trace, READ, {200: executions.Steps}, (404, 422)),
+    Route("GET", f"{V1}/executions/{{id}}/children", executions.children, READ, {200: executions.Summaries}, (404, 422)),
+    Route("GET", f"{V1}/executions/{{id}}/snapshot", executions.snapshot, READ, {200: executions.Snapshot}, OF_ONE),
+    Route("GET", f"{V1}/executions/{{id}}/stream", streaming.stream, READ, {200: streaming.KIND, 204: None}, (404, 429)),
+    Route("POST", f"{V1}/executions/{{id}}/pause", acting.pause, "execution:pause", {200: acting.Changed}, ACT),
+    Route("POST", f"{V1}/executions/{{id}}/resume", acting.resume, "execution:resume", {200: acting.Changed}, ACT),
+    Route("POST", f"{V1}/executions/{{id}}/cancel", acting.cancel, "execution:cancel", {200: acting.Changed}, OF_ONE),
+    Route("POST", f"{V1}/executions/{{id}}/terminate", acting.terminate, "execution:cancel", {200: acting.Changed}, OF_ONE),
+    Route(
+        "POST", f"{V1}/executions/{{id}}/retry", acting.retry, "execution:start", {201: acting.Started, 200: acting.Started}, (409, *ACT)
+    ),
+    Route("POST", f"{V1}/executions/{{id}}/signals", acting.signal, "execution:signal", {200: acting.Sent}, (409, 429, *ACT)),
+    Route("POST", f"{V1}/executions/pause", bulk.pause, "execution:pause", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/resume", bulk.resume, "execution:resume", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/cancel", bulk.cancel, "execution:cancel", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/terminate", bulk.terminate, "execution:cancel", {200: bulk.Bulk}, WITH_BODY),
+    Route("POST", f"{V1}/executions/retry", bulk.retry, "execution:start", {200: bulk.Bulk}, WITH_BODY),
+    Route("GET", f"{V1}/approvals", approvals.find, READ, {200: approvals.Approvals}, (404, 422)),
+    Route("GET", f"{V1}/approvals/{{id}}", approvals.get, READ, {200: approvals.Approval}, OF_ONE),
+    Route("POST", f"{V1}/approvals/{{id}}/approve", approvals.approve, "approval:decide", {200: approvals.Approval}, (409, *ACT)),
+    Route("POST", f"{V1}/approvals/{{id}}/reject", approvals.reject, "approval:decide", {200: approvals.Approval}, (409, *ACT)),
+    Route("POST", f"{V1}/approvals/{{id}}/escalate", approvals.escalate, "approval:decide", {200: approvals.Approval}, (409, *ACT)),
+    Route("POST", f"{V1}/events", events.publish, "execution:signal", {200: events.Published}, WITH_BODY, body=events.BODY),
+    Route("GET", f"{V1}/queues", queues.find, READ, {200: queues.Queues}, (422,)),
+    Route("POST", f"{V1}/queues/{{name:path}}/pause", queues.pause, "queue:write", {200: queues.QueueChanged}, ACT),
+    Route("POST", f"{V1}/queues/{{name:path}}/resume", queues.resume, "queue:write", {200: queues.QueueChanged}, (404, 422)),
+    Route("GET", f"{V1}/audit", audit.find, "audit:read", {200: audit.Audit}, (422,)),
+    Route("GET", f"{V1}/workers", queues.workers, READ, {200: queues.Workers}, (422,)),
+)  # fmt: skip

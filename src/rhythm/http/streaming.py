@@ -1,0 +1,53 @@
+"""`GET /executions/{id}/stream`: how an execution changes, as server-sent events.
+
+Each event has the whole execution as it is by then, and an `id` that says which view of it that is: whoever comes back with it
+(`Last-Event-ID`) is told only what is new. After the end the stream is closed; whoever comes back then is told, by 204, not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Header
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rhythm.http.answers import document
+from rhythm.http.guard import Asker, Guard
+from rhythm.http.problems import Refused
+from rhythm.http.watching import Watcher
+
+MOST = 1000  # streams of one server
+BEAT_S = 15.0  # between two signs of life: proxies close what is silent
+HEADERS = {"X-Accel-Buffering": "no"}
+KIND = "text/event-stream"
+
+
+async def stream(request: Request, id: str, last_event_id: Annotated[str, Header()] = "") -> Response:
+    """Server-sent events named `execution`, each with the execution as it is by then, until it has ended."""
+    asker: Asker = request.scope["rhythm.asker"]
+    watcher: Watcher = request.scope["rhythm.server"].watcher
+    if watcher.streams >= MOST:
+        raise Refused(
+            429, "too_many_streams", f"this server has {MOST:,} streams already: close one, or ask another", {"Retry-After": "10"}
+        )
+    now = await run_in_threadpool(asker.app.get, id)
+    if now.ended and last_event_id and last_event_id == (await run_in_threadpool(asker.app.store.stamps, [id])).get(id):
+        return Response(status_code=204)
+    return StreamingResponse(_events(watcher, request.scope["rhythm.server"].guard, asker, now.id, last_event_id), 200, HEADERS, KIND)
+
+
+async def _events(watcher: Watcher, guard: Guard, asker: Asker, id: str, known: str) -> AsyncIterator[bytes]:
+    with watcher.following(id, known) as followed:
+        yield b": this is how the execution changes\n\n"
+        while not followed.ended:
+            if not await followed.next(BEAT_S):
+                if not await guard.still(asker):
+                    return
+                yield b": \n\n"
+            elif (view := followed.view) is not None:
+                yield b"id: %b\nevent: execution\ndata: %b\n\n" % (followed.stamp.encode(), document(view))
+                if view.ended:
+                    return

@@ -1,0 +1,147 @@
+"""One watcher for all streams: it notices which executions have changed, and hands the new views to whoever follows them.
+
+It looks when a worker of this process has committed something, when the database hints at work, and a few times a second, as long as
+somebody follows something. A look reads one short row for each execution that is followed; only those that have changed are read whole.
+Whoever is slow gets the latest view and misses those in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from rhythm.app import ExecutionView, Rhythm
+from rhythm.app.views import view
+from rhythm.errors import StoreError
+from rhythm.store.base import Listening
+
+log = logging.getLogger("rhythm.http")
+LOOK_S = 0.25  # between two looks when nothing is heard: on PostgreSQL an end is not told to others
+GAP_S = 0.02  # between two looks whatever is heard
+SILENT_S = 10.0  # without an answer for so long, it is not well
+
+
+class Followed:
+    """What one stream waits for: the latest view that it has not sent. `stamp` names a view: two that differ have different ones."""
+
+    def __init__(self, id: str, stamp: str) -> None:
+        self.id, self.stamp = id, stamp
+        self.view: ExecutionView | None = None
+        self.ended = False  # the watcher has stopped
+        self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def tell(self, stamp: str, changed: ExecutionView | None) -> None:
+        """From any thread; None: the execution is gone, or nobody will tell more."""
+        with suppress(RuntimeError):  # the loop has just been closed
+            self._loop.call_soon_threadsafe(self._take, stamp, changed)
+
+    def _take(self, stamp: str, changed: ExecutionView | None) -> None:
+        self.stamp, self.view, self.ended = stamp, changed, changed is None
+        self._changed.set()
+
+    async def next(self, seconds: float) -> bool:
+        """Whether there is something new, within this time."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        told = self._changed.is_set()
+        self._changed.clear()
+        return told
+
+
+class Watcher:
+    """Follows executions for streams, in a thread that is there while there are any."""
+
+    def __init__(self, app: Rhythm) -> None:
+        self.app = app
+        self.answered_at = time.monotonic()
+        self._lock, self._due = threading.Lock(), threading.Event()
+        self._followed: dict[Followed, str] = {}  # and the stamp that it was told last
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def streams(self) -> int:
+        return len(self._followed)
+
+    @property
+    def stale(self) -> bool:
+        """Whether streams wait for a watcher that gets no answers."""
+        return bool(self._followed) and time.monotonic() - self.answered_at > SILENT_S
+
+    @contextmanager
+    def following(self, id: str, stamp: str = "") -> Iterator[Followed]:
+        """`stamp`: of the view that is known already; nothing is told until there is another one."""
+        one = Followed(id, stamp)
+        with self._lock:
+            if not self._followed:
+                self.answered_at = time.monotonic()
+            self._followed[one] = stamp
+            if self._closed:
+                one.tell("", None)
+            elif self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="rhythm watcher", daemon=True)
+                self._thread.start()
+        self._due.set()
+        try:
+            yield one
+        finally:
+            with self._lock:
+                del self._followed[one]
+            self._due.set()
+
+    def close(self) -> None:
+        """Ends all streams."""
+        with self._lock:
+            self._closed = True
+            for one in self._followed:
+                one.tell("", None)
+        self._due.set()
+
+    def _run(self) -> None:
+        listening: Listening | None = None
+        try:
+            listening = self.app.store.listen(lambda queues: self._due.set())
+            with self.app.changes.heard_by(self._due.set):
+                while self._goes_on():
+                    self._due.wait(LOOK_S)
+                    self._due.clear()
+                    self._look()
+                    time.sleep(GAP_S)
+        except Exception:  # a bug: those who follow are told, and come again
+            log.exception("the watcher of streams has failed")
+            self.close()
+            self._closed = False
+        finally:
+            if listening is not None:
+                listening.close()
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            if self._followed and not self._closed:
+                return True
+            self._thread = None
+            return False
+
+    def _look(self) -> None:
+        with self._lock:
+            known = dict(self._followed)
+        try:
+            stamps = self.app.store.stamps(sorted({one.id for one in known}))
+            new = {one: stamps.get(one.id, "") for one, stamp in known.items() if stamps.get(one.id, "") != stamp}
+            views = {id: view(row) for id, row in self.app.store.get(sorted({one.id for one in new})).items()} if new else {}
+            self.answered_at = time.monotonic()
+        except StoreError as problem:
+            log.debug("streams wait for the database: %s", problem)
+            return
+        self._tell(new, views)
+
+    def _tell(self, new: Mapping[Followed, str], views: Mapping[str, ExecutionView]) -> None:
+        with self._lock:
+            for one, stamp in new.items():
+                if one in self._followed:
+                    self._followed[one] = stamp
+                    one.tell(stamp, views.get(one.id))

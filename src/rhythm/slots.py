@@ -1,0 +1,192 @@
+"""When a schedule is due: the moments (slots) of a cron expression in a time zone, of an interval, or of one date.
+
+Pure: the time is an argument. Slots are microseconds since 1970, and the next one follows from the one before, never from the time at
+which somebody looks. `cronsim` finds the times on a wall clock; what they mean where clocks are put forward or back is decided here:
+
+- A time that the clock skips is the first moment after the gap; several in one gap are one slot.
+- A time that the clock shows twice is the first of the two, unless the schedule runs in every hour: then it runs in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from rhythm.record import Record
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+US = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LEAST_EVERY_US = US  # an interval is no busy loop
+FIELDS = "minute hour day month weekday"
+OVERLAPS = ("skip", "queue", "allow", "cancel_other")  # what a slot may do while the execution of another still runs
+MOST_CAUGHT_UP = 1000
+
+
+class Timing(Record):
+    """One of `cron` (in the zone `tz`), `every_us` (counted from `anchor_at`) and `at`."""
+
+    cron: str | None = None
+    tz: str = "UTC"
+    every_us: int | None = None
+    anchor_at: int = 0
+    at: int | None = None
+
+
+def next_slot(timing: Timing, after: int) -> int | None:
+    """The first slot after this moment; None if there is none any more. `ValueError` if the expression or the zone cannot be read."""
+    if timing.cron is not None:
+        return _next_cron(timing.cron, timing.tz, after)
+    if timing.every_us is not None:
+        passed = max(after - timing.anchor_at, 0) // timing.every_us
+        return timing.anchor_at + (passed + 1) * timing.every_us
+    return timing.at if timing.at is not None and timing.at > after else None
+
+
+def slots(timing: Timing, after: int) -> Iterator[int]:
+    """All slots after this moment, in order."""
+    slot = next_slot(timing, after)
+    while slot is not None:
+        yield slot
+        slot = next_slot(timing, slot)
+
+
+def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int]:
+    """The last slots from `first`, which is one, to `until`, at most so many; however many there were, few are looked at."""
+    if timing.every_us is not None:
+        last = until - (until - first) % timing.every_us
+        return list(range(max(first, last - (count - 1) * timing.every_us), until + 1, timing.every_us))
+    back = 60 * US * count
+    while True:
+        after = max(until - back, first - 1)
+        found = list(takewhile(lambda slot: slot <= until, slots(timing, after)))
+        if len(found) >= count or after < first:
+            return found[-count:]
+        back *= 2
+
+
+def check_overlap(overlap: object) -> None:
+    if overlap not in OVERLAPS:
+        raise ValueError(f"overlap is one of {', '.join(OVERLAPS)}, not {overlap!r:.80}")
+
+
+def catch_up_number(given: object) -> int:
+    """How many slots that were missed are made up for: `skip`, `one`, or a number. `ValueError` for anything else."""
+    if given in ("skip", "one"):
+        return int(given == "one")
+    if isinstance(given, int) and not isinstance(given, bool) and 1 <= given <= MOST_CAUGHT_UP:
+        return given
+    raise ValueError(f"catch_up is skip, one or a whole number from 1 to {MOST_CAUGHT_UP}, not {given!r:.80}")
+
+
+def check_timing(timing: Timing) -> None:
+    """`ValueError`, with what to write instead, for what can never be due."""
+    given = [timing.cron is not None, timing.every_us is not None, timing.at is not None]
+    if sum(given) != 1:
+        raise ValueError("a schedule has one of cron, every and at")
+    if not isinstance(timing.cron, str | None):
+        raise ValueError(f"cron is a text, not {timing.cron!r:.80}")
+    if timing.every_us is not None and timing.every_us < LEAST_EVERY_US:
+        raise ValueError("every must be a second or longer")
+    zone(timing.tz)
+    if timing.cron is not None and next_slot(timing, 0) is None:
+        raise ValueError(f"the cron expression {timing.cron!r} never comes: there is no such date")
+
+
+def zone(name: str) -> ZoneInfo:
+    """A time zone by its name; `ValueError` if this machine does not know it."""
+    from zoneinfo import ZoneInfo
+
+    if not isinstance(name, str):
+        raise ValueError(f"tz is a text such as 'Europe/Berlin', not {name!r:.80}")
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, KeyError) as problem:  # KeyError: not found; the others: names that are paths, folders or too long
+        raise ValueError(_no_zone(name)) from problem
+
+
+def _no_zone(name: str) -> str:
+    from zoneinfo import available_timezones
+
+    from rhythm.lang.source import nearest
+
+    known = available_timezones()
+    if not known:
+        return f"this machine has no time zone data, so {name!r:.80} is not known: install the package tzdata"
+    near = nearest(name, sorted(known))
+    return f"there is no time zone {name!r:.80}; " + (f"did you mean {near!r}?" if near else "names are such as 'Europe/Berlin' or 'UTC'")
+
+
+def _next_cron(cron: str, tz: str, after: int) -> int | None:
+    where, every_hour = zone(tz), _every_hour(cron)
+    earliest = _earliest_wall(where, after) if every_hour else _wall(where, after)
+    best: int | None = None
+    for wall in _walls(cron, earliest):
+        first, second = _instants(where, wall)
+        if best is not None and first >= best:
+            break
+        later = [at for at in ((first, second) if every_hour else (first,)) if at > after]
+        best = min([*later, *([best] if best is not None else [])], default=None)
+        if best is not None and not every_hour:
+            break
+    return best
+
+
+def _walls(cron: str, after: datetime) -> Iterator[datetime]:
+    """What a clock shows at each time of the expression, on a clock that is never changed."""
+    from cronsim import CronSim
+
+    return iter(CronSim(cron, after))
+
+
+@lru_cache(256)
+def _every_hour(cron: str) -> bool:
+    """Whether it runs in every hour of its days. `ValueError` if it is no expression."""
+    from cronsim import CronSim, CronSimError
+
+    if len(cron.split()) != 5:
+        raise ValueError(f"a cron expression has five fields: {FIELDS}, such as '0 9 * * 1-5'; not {cron!r:.80}")
+    try:
+        return len(CronSim(cron, EPOCH).hours) == 24
+    except (CronSimError, AssertionError, ValueError, RecursionError) as problem:
+        raise ValueError(f"{cron!r:.80} is no cron expression: {problem or 'it cannot be read'}") from problem
+
+
+def _earliest_wall(where: ZoneInfo, after: int) -> datetime:
+    """No clock shows less than this at any moment after that one, also where it is put back meanwhile."""
+    now = _wall(where, after)
+    return min(now, now + (_offset(where, after + 86_400 * US) - _offset(where, after)))
+
+
+def _instants(where: ZoneInfo, wall: datetime) -> tuple[int, int]:
+    """When the clock shows this for the first and for the last time. What it skips: the first moment after the gap, for both."""
+    first, second = (_us(wall.replace(tzinfo=where, fold=fold)) for fold in (0, 1))
+    if first <= second:
+        return first, second
+    return (end := _change(where, second, first)), end
+
+
+def _change(where: ZoneInfo, before: int, after: int) -> int:
+    """The moment between these two at which the clock was changed, to the second."""
+    offset, low, high = _offset(where, after), before // US, after // US
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _offset(where, middle * US) == offset else (middle, high)
+    return high * US
+
+
+def _offset(where: ZoneInfo, at: int) -> timedelta:
+    return (EPOCH + timedelta(microseconds=at)).astimezone(where).utcoffset() or timedelta()
+
+
+def _wall(where: ZoneInfo, at: int) -> datetime:
+    return (EPOCH + timedelta(microseconds=at)).astimezone(where).replace(tzinfo=None, fold=0)
+
+
+def _us(at: datetime) -> int:
+    return (at.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,135 @@
+"""Schedules as rows: what starts a workflow by the clock, and what became of each of its slots.
+
+A slot of a schedule is one row of `schedule_fires`, written in the transaction that starts its execution and moves the schedule on to
+its next slot. What is due, and what to do about it, is decided by a pure plan (`rhythm.engine.schedules`) under the lock of the
+schedule's row: any number of processes may try, and one does it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rhythm.record import Record
+from rhythm.slots import Timing
+from rhythm.store.access import Act, Actor, act
+
+if TYPE_CHECKING:
+    from rhythm.store.base import NewExecution
+
+KEPT = 100  # rows of a schedule's past
+
+
+class Schedule(Record):
+    """A rule by which executions of a workflow start."""
+
+    name: str
+    workflow: str
+    cron: str | None = None
+    tz: str = "UTC"
+    every_us: int | None = None
+    anchor_at: int = 0  # from when an interval counts
+    at: int | None = None  # of a schedule that comes once
+    inputs: str = "null"
+    overlap: str = "skip"
+    catch_up: int = 1  # how many slots that were missed are made up for
+    origin: str = ""  # the workflow by whose `@schedule` it was made
+    next_at: int | None = None  # the slot to come; None: no more
+    queued_at: int | None = None  # a slot that waits for the end of the execution before it
+    paused_at: int | None = None
+    paused_by: str = ""
+    paused_reason: str = ""
+    created_at: int = 0
+    created_by: str = ""
+    updated_at: int = 0
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.cron, self.tz, self.every_us, self.anchor_at, self.at)
+
+
+class Fire(Record):
+    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all slots until `until_at`) or "failed"."""
+
+    schedule: str
+    slot_at: int
+    outcome: str
+    execution_id: str | None = None
+    until_at: int | None = None
+    manual: bool = False  # somebody asked for it: no slot of the clock
+    detail: str = ""
+    at: int = 0  # when that was decided
+
+
+class NewFire(Record):
+    fire: Fire
+    start: NewExecution | None = None
+
+
+class Due(Record):
+    """A schedule under its lock, and the executions that it started and that have not ended."""
+
+    schedule: Schedule
+    running: tuple[str, ...]
+    now: int
+
+
+class Firing(Record):
+    """What to do about a schedule: slots to write, executions to start and to cancel, and the slot where it goes on."""
+
+    name: str
+    next_at: int | None
+    queued_at: int | None = None
+    fires: tuple[NewFire, ...] = ()
+    cancels: tuple[str, ...] = ()
+
+
+Plan = Callable[[Sequence[Due]], Sequence[Firing]]
+Change = Callable[[Schedule | None, int], Schedule | None]
+Registered = Callable[[Sequence[Schedule], int], Mapping[str, Schedule | None]]
+
+
+def changed(action: str, name: str, before: Schedule | None, after: Schedule | None) -> Act:
+    """What is recorded of a change: how the schedule is after it."""
+    if after is None:
+        return Act("schedule.delete", name)
+    named = ("workflow", "cron", "tz", "every_us", "at", "overlap", "catch_up", "paused_reason")
+    detail = {key: value for key in named if (value := getattr(after, key)) not in (None, "")}
+    return act(action if before else "schedule.create", name, **detail)
+
+
+def ran(fire: Fire) -> Act:
+    """What is recorded of a run that somebody asked for."""
+    return act("schedule.run", fire.schedule, execution=fire.execution_id)
+
+
+class ScheduleStore(ABC):
+    """The schedules of a database."""
+
+    @abstractmethod
+    def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
+        """These, or all, by name; and the time."""
+
+    @abstractmethod
+    def fires(self, name: str, limit: int) -> list[Fire]:
+        """What became of the last slots of a schedule, newest first."""
+
+    @abstractmethod
+    def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
+        """Makes, changes or deletes (None) a schedule: `change` gets it as it is, if it is there, and the time. What it became.
+
+        `change` is pure, and may be called again. What it leaves as it is is not recorded in the audit.
+        """
+
+    @abstractmethod
+    def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
+        """The names of schedules with something to do now, and in how many seconds the next one has."""
+
+    @abstractmethod
+    def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
+        """Does what the plan says about these schedules, in one transaction: what became of their slots.
+
+        A slot that has its row already is left as it is. `plan` is pure, and may be called again. Schedules that another process has
+        at this moment are left to it, unless an actor asks: then they are waited for.
+        """

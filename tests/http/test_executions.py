@@ -1,0 +1,173 @@
+"""Executions over HTTP: starting, looking, acting; on both databases."""
+
+from __future__ import annotations
+
+from rhythm.app import Rhythm
+from tests.http.conftest import Client, until
+
+
+def test_an_execution_is_started_and_read(app: Rhythm, admin: Client) -> None:
+    started = admin.post("/api/v1/executions", json={"workflow": "add", "inputs": {"a": 1, "b": 2}, "attributes": {"team": "x"}})
+    assert (started.status_code, started.json()["created"]) == (201, True)
+    with app.worker():
+        assert app.result(started.json()["id"], "20s") == 3
+    read = admin.get(started.headers["Location"])
+    assert read.status_code == 200
+    assert read.json() == app.get(started.json()["id"]).as_json()
+    assert (read.json()["result"], read.json()["attributes"]) == (3, {"team": "x"})
+
+
+def test_lists_come_in_pages_without_what_may_be_large(app: Rhythm, admin: Client) -> None:
+    ids = [admin.start("wait", {"n": n}) for n in range(5)]
+    seen, cursor = [], None
+    for _ in range(3):
+        page = admin.get("/api/v1/executions", params={"limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [item["id"] for item in page["items"]]
+        assert all("inputs" not in item for item in page["items"])
+        cursor = page["cursor"]
+    assert (seen, cursor) == (ids[::-1], None)
+
+
+def test_a_key_starts_once_and_is_not_taken_with_other_inputs(admin: Client) -> None:
+    body, key = {"workflow": "wait", "inputs": {"n": 1}}, {"Idempotency-Key": "order-7"}
+    first = admin.post("/api/v1/executions", json=body, headers=key)
+    again = admin.post("/api/v1/executions", json=body, headers=key)
+    other = admin.post("/api/v1/executions", json={**body, "inputs": {"n": 2}}, headers=key)
+    assert [answer.status_code for answer in (first, again, other)] == [201, 200, 422]
+    assert again.json() == {"id": first.json()["id"], "created": False}
+    assert other.json()["code"] == "idempotency_key_reused"
+    assert other.json()["id"] == first.json()["id"]
+
+
+def test_a_signal_is_sent_once_for_each_key(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    sent = [
+        admin.post(f"/api/v1/executions/{id}/signals", json={"name": "go", "payload": 7}, headers={"Idempotency-Key": "s"}).json()["sent"]
+        for _ in range(2)
+    ]
+    assert sent == [True, False]
+    with app.worker():
+        assert app.result(id, "20s") == 7
+    late = admin.post(f"/api/v1/executions/{id}/signals", json={"name": "go"})
+    assert (late.status_code, late.json()["code"]) == (409, "execution_ended")
+
+
+def test_cancel_and_retry(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    assert admin.post(f"/api/v1/executions/{id}/cancel").json() == {"id": id, "changed": True}
+    early = admin.post(f"/api/v1/executions/{id}/retry")
+    assert (early.status_code, early.json()["code"]) == (409, "not_retryable")
+    with app.worker():
+        until(lambda: app.get(id).ended)
+    again = admin.post(f"/api/v1/executions/{id}/retry", json={"from_start": True})
+    assert (again.status_code, again.json()["created"]) == (201, True)
+    assert admin.post(f"/api/v1/executions/{id}/cancel").json()["changed"] is False
+
+
+def test_children_and_trace_come_in_pages(app: Rhythm, admin: Client) -> None:
+    id = admin.start("fan")
+    with app.worker():
+        until(lambda: len(app.store.children(id)) == 5)
+    first = admin.get(f"/api/v1/executions/{id}/children", params={"limit": 3}).json()
+    rest = admin.get(f"/api/v1/executions/{id}/children", params={"limit": 3, "cursor": first["cursor"]}).json()
+    assert [item["id"] for item in first["items"] + rest["items"]] == [child.id for child in app.store.children(id)]
+    assert rest["cursor"] is None
+    steps = admin.get(f"/api/v1/executions/{id}/trace", params={"limit": 1}).json()
+    assert (steps["items"][0]["what"], steps["cursor"]) == ("started", "1")
+
+
+def test_the_snapshot_of_one_that_waits(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    missing = admin.get(f"/api/v1/executions/{id}/snapshot")
+    assert (missing.status_code, missing.json()["code"]) == (404, "no_snapshot")
+    with app.worker():
+        until(lambda: app.get(id).status == "suspended")
+    found = admin.get(f"/api/v1/executions/{id}/snapshot").json()
+    assert found["id"] == id
+    assert found["awaiting"] is not None
+
+
+def test_workflows_are_registered_read_and_drawn(admin: Client) -> None:
+    source = "workflow twice(inputs) {\n  return inputs.n * 2\n}"
+    made = admin.post("/api/v1/workflows", json={"source": source})
+    assert (made.status_code, [one["name"] for one in made.json()["workflows"]]) == (201, ["twice"])
+    assert admin.get("/api/v1/workflows/twice").json()["source"] == source + "\n"
+    assert admin.get("/api/v1/workflows/twice/graph").json()["mermaid"].startswith("flowchart")
+    page = admin.get("/api/v1/workflows", params={"limit": 2}).json()
+    assert ([item["name"] for item in page["items"]], page["cursor"]) == (["add", "fan"], "fan")
+    wrong = admin.post("/api/v1/workflows", json={"source": "workflow ("})
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_workflow")
+
+
+def test_no_source_is_taken_for_the_name_of_a_file(admin: Client) -> None:
+    answer = admin.post("/api/v1/workflows", json={"source": "/etc/passwd"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_workflow")
+    assert "root:" not in answer.text
+
+
+def test_queues_are_paused_and_resumed_also_with_slashes_in_their_names(app: Rhythm, admin: Client) -> None:
+    assert admin.post("/api/v1/queues/mail%2Fout/pause", json={"reason": "down"}).json() == {"name": "mail/out", "changed": True}
+    (queue,) = admin.get("/api/v1/queues").json()["items"]
+    assert (queue["name"], queue["paused_by"], queue["paused_reason"]) == ("mail/out", "Root", "down")
+    assert admin.post("/api/v1/queues/mail/out/resume").json()["changed"] is True
+    assert admin.post("/api/v1/queues/system/pause").status_code == 422
+    assert [row["action"] for row in admin.get("/api/v1/audit").json()["items"][:2]] == ["queue.resume", "queue.pause"]
+
+
+def test_an_event_is_published_once_for_each_id(admin: Client) -> None:
+    body = {"type": "order.created", "data": {"n": 1}}
+    told = [admin.post("/api/v1/events", json={**body, "id": "e-1"}).json() for _ in range(2)]
+    assert told == [{"published": 1, "repeated": 0}, {"published": 0, "repeated": 1}]
+    keyed = [admin.post("/api/v1/events", json=body, headers={"Idempotency-Key": "e-2"}).json()["published"] for _ in range(2)]
+    assert keyed == [1, 0]
+    assert admin.post("/api/v1/events", json={"data": 1}).json()["code"] == "invalid_request"
+
+
+def test_cloud_events_are_published_structured_binary_and_in_batches(app: Rhythm, admin: Client) -> None:
+    app.register('workflow hears() {\n  return await event("paid")\n}')
+    id = admin.start("hears")
+    event = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "paid", "data": {"n": 1}}
+    structured, batch = {"Content-Type": "application/cloudevents+json"}, {"Content-Type": "application/cloudevents-batch+json"}
+    binary = {f"ce-{name}": str(value) for name, value in event.items() if name != "data"}
+    answers = [
+        admin.post("/api/v1/events", json=event, headers=structured),
+        admin.post("/api/v1/events", json=event["data"], headers=binary),  # the same event again
+        admin.post("/api/v1/events", json=[event, {**event, "id": "2"}], headers=batch),
+    ]
+    assert [(answer.json()["published"], answer.json()["repeated"]) for answer in answers] == [(1, 0), (0, 1), (1, 1)]
+    with app.worker():
+        assert app.result(id, "20s")["data"] == {"n": 1}
+    wrong = admin.post("/api/v1/events", json={**event, "source": ""}, headers=structured)
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_event")
+    many = admin.post("/api/v1/events", json=[event] * 1001, headers=batch)
+    assert (many.status_code, many.json()["code"]) == (422, "batch_too_large")
+
+
+def test_terminate_and_why(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    why = admin.get(f"/api/v1/executions/{id}/why").json()
+    assert (why["id"], why["status"], bool(why["reasons"])) == (id, "pending", True)
+    assert admin.post(f"/api/v1/executions/{id}/terminate").json() == {"id": id, "changed": True}
+    assert admin.get(f"/api/v1/executions/{id}").json()["status"] == "cancelled"
+
+
+def test_many_are_changed_at_once_or_only_counted(app: Rhythm, admin: Client) -> None:
+    for _ in range(3):
+        admin.start("wait")
+    admin.start("fan")
+    counted = admin.post("/api/v1/executions/pause", json={"workflow": "wait", "dry_run": True}).json()
+    assert (counted["matched"], counted["changed"]) == (3, 0)
+    done = admin.post("/api/v1/executions/pause", json={"workflow": "wait", "reason": "x"}).json()
+    assert (done["matched"], done["changed"], done["refused"]) == (3, 3, 0)
+    assert len(admin.get("/api/v1/executions", params={"status": "paused"}).json()["items"]) == 3
+    assert admin.post("/api/v1/executions/resume", json={"all": True}).json()["changed"] == 3
+    assert admin.post("/api/v1/executions/terminate", json={"status": "pending", "limit": 1}).json()["changed"] == 1
+    unsaid = admin.post("/api/v1/executions/cancel", json={})
+    assert (unsaid.status_code, unsaid.json()["code"]) == (422, "selection_missing")
+    assert admin.post("/api/v1/executions/cancel", json={"all": True}).json()["changed"] == 3
+
+
+def test_workers_are_told(app: Rhythm, admin: Client) -> None:
+    with app.worker("one"):
+        until(lambda: admin.get("/api/v1/workers").json()["items"])
+        assert admin.get("/api/v1/workers").json()["items"][0]["name"].startswith("one-")

@@ -1,0 +1,171 @@
+"""Who is let in: every route for every role, and whatever else somebody may try."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rhythm.app import Rhythm
+from rhythm.http import Server
+from rhythm.http.guard import PUBLIC
+from rhythm.http.routes import ROUTES
+from rhythm.rights import PERMISSIONS, ROLES
+from tests.http.conftest import Client, MakeClient
+from tests.support.serving import serving
+from tests.support.stores import rows
+
+MATRIX = Path(__file__).parent / "matrix.txt"
+WHO = ("nobody", "garbage", "expired", "revoked", *ROLES)
+
+
+def table() -> dict[str, dict[str, str]]:
+    """What is checked in: for each route, how each who is answered. `in` is past the guard, whatever comes then."""
+    head, *lines = [line.split() for line in MATRIX.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return {f"{method} {path}": dict(zip(head[2:], verdicts, strict=True)) for method, path, *verdicts in lines}
+
+
+@pytest.fixture
+def secrets(app: Rhythm) -> dict[str, str | None]:
+    made: dict[str, str | None] = {role: app.create_token(role, roles=[role]).secret for role in ROLES}
+    expired, revoked = app.create_token("old", roles=ROLES, expires="1h"), app.create_token("gone", roles=ROLES)
+    rows(app.store, "UPDATE api_tokens SET expires_at = 1 WHERE id = ?", [expired.view.id])
+    app.revoke_token(revoked.view.id)
+    garbage = made["admin"][:-1] + ("0" if made["admin"][-1] != "0" else "1")  # type: ignore[index]
+    return {"nobody": None, "garbage": garbage, "expired": expired.secret, "revoked": revoked.secret, **made}
+
+
+def verdict(answer: httpx.Response) -> str:
+    refused = answer.status_code in (401, 403) and answer.json()["code"] in ("token_missing", "token_invalid", "permission_missing")
+    return str(answer.status_code) if refused else "in"
+
+
+def test_every_route_lets_in_whom_the_table_says(base: str, secrets: dict[str, str | None]) -> None:
+    expected, found = table(), dict[str, dict[str, str]]()
+    with ExitStack() as stack:
+        clients = {who: stack.enter_context(Client(base, secret)) for who, secret in secrets.items()}
+        for route in ROUTES:
+            path = route.path.replace("{id}", "nothing").replace("{name}", "nothing").replace("{name:path}", "nothing")
+            body = {} if route.method != "GET" else None
+            answers = {who: client.request(route.method, path, json=body) for who, client in clients.items()}
+            assert not [answer.text for answer in answers.values() if answer.status_code >= 500]
+            found[f"{route.method} {route.path.replace(':path', '')}"] = {who: verdict(answer) for who, answer in answers.items()}
+    assert found == expected, "a route and its line in matrix.txt differ"
+
+
+def test_public_is_what_the_list_says_and_nothing_else() -> None:
+    public = {(route.method, route.path) for route in ROUTES if route.permission is None}
+    assert public | {("GET", "/api/v1/openapi.json")} == PUBLIC
+    assert {route.permission for route in ROUTES} - {None} <= PERMISSIONS.keys()
+
+
+TRICKS = [
+    "/api/v1/executions/healthz", "/api/v1/executions/health", "/api/v1/executions/readyz", "/api/v1/executions/x%2Fhealthz",
+    "/healthz/", "/healthz/..%2fapi/v1/executions", "/healthz;x", "/healthz%00", "/HEALTHZ", "//healthz", "/healthz//", "/healthz.",
+    "/api/v1/executions?x=/healthz", "/api/v1//executions", "/api/v1/../../healthz/", "/metrics/healthz", "/api/v1/openapi.json/",
+    "/api/v1/executions/openapi.json", "/nothing", "/api/v2/executions", "/docs", "/redoc", "/openapi.json", "/",
+]  # fmt: skip
+
+
+def test_what_only_looks_public_needs_a_token(base: str) -> None:
+    with httpx.Client() as nobody:
+        for path in TRICKS:
+            answer = nobody.send(httpx.Request("GET", httpx.URL(base).copy_with(raw_path=path.encode())))
+            assert (answer.status_code, answer.json()["code"]) == (401, "token_missing"), path
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        for method in ("HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"):
+            assert nobody.request(method, f"{base}/healthz").status_code == 401, method
+
+
+def test_no_header_but_a_token_lets_in(base: str) -> None:
+    for given in ("", "Bearer", "Basic Zm9v", "Bearer nothing", "Bearer rhy_", "token x", "Bearer \u00e9"):
+        answer = httpx.get(f"{base}/api/v1/executions", headers={"Authorization": given.encode()})
+        assert (answer.status_code, answer.json()["code"]) == (401, "token_invalid"), given
+
+
+def test_a_token_in_the_url_is_not_looked_at(app: Rhythm, base: str) -> None:
+    secret = app.create_token("Ada", roles=["admin"]).secret
+    assert httpx.get(f"{base}/api/v1/executions", params={"token": secret, "access_token": secret}).status_code == 401
+
+
+def test_a_revoked_token_is_refused_from_the_next_request_on(app: Rhythm, base: str) -> None:
+    made = app.create_token("Ada", roles=["viewer"])
+    with Client(base, made.secret) as ada:
+        assert ada.get("/api/v1/executions").status_code == 200
+        app.revoke_token(made.view.id)
+        assert ada.get("/api/v1/executions").status_code == 401
+
+
+def test_a_body_is_not_read_for_those_who_may_not(client: MakeClient) -> None:
+    answer = client("viewer").post("/api/v1/executions", content=b"{", headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "permission_missing")
+
+
+def test_who_acts_is_the_owner_of_the_token_whatever_the_body_says(app: Rhythm, admin: Client) -> None:
+    answer = admin.post("/api/v1/queues/mail/pause", json={"reason": "x", "by": "Eve"})
+    assert answer.status_code == 422
+    admin.post("/api/v1/queues/mail/pause")
+    (row,) = app.audit(action="queue.pause").items
+    assert (row.actor, row.source) == ("Root", "127.0.0.1")
+    assert row.token is not None
+
+
+def test_every_answer_has_the_headers_of_safety_and_none_opens_it_to_other_sites(base: str, admin: Client) -> None:
+    origin = {"Origin": "https://evil.example"}
+    for answer in (admin.get("/healthz"), admin.get("/api/v1/executions", headers=origin), httpx.get(f"{base}/x"), admin.get("/nothing")):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    wanted = {**origin, "Access-Control-Request-Method": "POST"}
+    assert httpx.options(f"{base}/api/v1/executions", headers=wanted).status_code == 401
+
+
+def test_pages_of_other_sites_change_nothing(admin: Client) -> None:
+    answer = admin.post("/api/v1/queues/mail/pause", headers={"Origin": "https://evil.example"})
+    assert (answer.status_code, answer.json()["code"]) == (403, "cross_origin")
+    here = str(admin.base_url).rstrip("/")
+    assert admin.post("/api/v1/queues/mail/pause", headers={"Origin": here}).status_code == 200
+
+
+@pytest.fixture
+def open_base(app: Rhythm) -> Iterator[str]:
+    with serving(Server(app, tokens=False)) as base:
+        yield base
+
+
+def test_an_open_server_takes_whoever_asks_for_its_own_user_and_still_refuses_wrong_tokens(app: Rhythm, open_base: str) -> None:
+    with Client(open_base) as me, Client(open_base, "garbage") as other:
+        assert me.post("/api/v1/queues/mail/pause").status_code == 200
+        assert other.post("/api/v1/queues/mail/resume").status_code == 401
+    (row,) = app.audit(action="queue.pause").items
+    assert (row.token, row.source) == (None, "127.0.0.1")
+
+
+def test_an_open_server_answers_to_the_names_of_this_machine_only(open_base: str) -> None:
+    port = open_base.rpartition(":")[2]
+    for host, status in {
+        f"localhost:{port}": 200,
+        f"[::1]:{port}": 200,
+        f"evil.example:{port}": 403,
+        "127.0.0.1.evil.example": 403,
+        "": 403,
+    }.items():
+        assert httpx.get(f"{open_base}/api/v1/executions", headers={"Host": host}).status_code == status, host
+
+
+def test_no_secret_is_told_or_logged(app: Rhythm, base: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    secret = app.create_token("Ada", roles=["admin"]).secret
+    with Client(base, secret) as ada, Client(base, secret + "x") as wrong:
+        texts = [
+            ada.get("/api/v1/audit").text,
+            ada.get("/metrics").text,
+            wrong.get("/api/v1/audit").text,
+            json.dumps(ada.get("/nothing").json()),
+        ]
+    assert not [text for text in (*texts, caplog.text) if secret[17:] in text]

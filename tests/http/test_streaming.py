@@ -1,0 +1,126 @@
+"""The stream of an execution: what it tells, when it ends, and who may listen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from rhythm.app import Rhythm
+from rhythm.http import Server, streaming, watching
+from tests.http.conftest import Client, until
+from tests.support.serving import serving
+
+
+def events(answer: httpx.Response) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Id and data of each event."""
+    id = ""
+    for line in answer.iter_lines():
+        if line.startswith("id: "):
+            id = line[4:]
+        elif line.startswith("data: "):
+            yield id, json.loads(line[6:])
+
+
+def test_a_stream_tells_every_state_that_lasts_and_ends_with_the_execution(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    with admin.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        told = events(answer)
+        assert next(told)[1]["status"] == "pending"
+        with app.worker():
+            assert any(view["status"] == "suspended" for _, view in told)
+            app.signal(id, "go", 5)
+            last = list(told)[-1]
+    assert last[1] == app.get(id).as_json()
+    again = admin.get(f"/api/v1/executions/{id}/stream", headers={"Last-Event-ID": last[0]})
+    assert again.status_code == 204
+    (only,) = events(admin.get(f"/api/v1/executions/{id}/stream", headers={"Last-Event-ID": "0"}))
+    assert only == last
+
+
+def test_whoever_comes_back_is_told_only_what_is_new(app: Rhythm, admin: Client) -> None:
+    id = admin.start("wait")
+    with admin.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+        known, _ = next(events(answer))
+    with admin.stream("GET", f"/api/v1/executions/{id}/stream", headers={"Last-Event-ID": known}) as answer:
+        told = events(answer)
+        app.cancel(id)
+        new, view = next(told)
+    assert new != known
+    assert view["cancel_requested_at"] is not None
+
+
+def test_many_streams_have_one_watcher_which_ends_with_the_last(app: Rhythm) -> None:
+    server = Server(app, tokens=False)
+    with serving(server) as base, Client(base) as me:
+        ids = [me.start("wait") for _ in range(10)]
+
+        def follow(id: str) -> list[str]:
+            with me.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+                return [view["status"] for _, view in events(answer)]
+
+        with ThreadPoolExecutor(20) as pool:
+            followed = [pool.submit(follow, id) for id in ids * 2]
+            until(lambda: server.watcher.streams == 20)
+            assert len(app.changes._listeners) == 1
+            with app.worker():
+                for id in ids:
+                    app.signal(id, "go")
+                assert {one.result()[-1] for one in followed} == {"completed"}
+        until(lambda: server.watcher._thread is None)
+        assert "rhythm_http_streams 0" in me.get("/metrics").text
+
+
+def test_streams_beyond_the_limit_are_refused(app: Rhythm, admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = admin.start("wait")
+    monkeypatch.setattr(streaming, "MOST", 0)
+    answer = admin.get(f"/api/v1/executions/{id}/stream")
+    assert (answer.status_code, answer.json()["code"]) == (429, "too_many_streams")
+
+
+def test_a_stream_ends_when_its_token_is_revoked(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BEAT_S", 0.05)
+    made = app.create_token("Ada", roles=["operator"])
+    with Client(base, made.secret) as ada:
+        id = ada.start("wait")
+        with ada.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+            told = answer.iter_lines()
+            while "event: execution" not in next(told):
+                pass
+            assert ": " in {next(told) for _ in range(6)}  # a sign of life
+            app.revoke_token(made.view.id)
+            assert not [line for line in told if line.startswith("data")]
+
+
+def test_streams_end_when_the_server_stops(app: Rhythm) -> None:
+    server = Server(app, tokens=False)
+    with serving(server) as base, Client(base) as me:
+        id = me.start("wait")
+        with me.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+            told = events(answer)
+            next(told)
+            server.close()
+            assert list(told) == []
+
+
+def test_the_stream_of_what_does_not_exist_is_a_problem(admin: Client) -> None:
+    answer = admin.get("/api/v1/executions/nothing/stream")
+    assert (answer.status_code, answer.json()["code"]) == (404, "unknown_execution")
+
+
+def test_a_watcher_without_answers_makes_the_server_unready(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(app, tokens=False)
+    monkeypatch.setattr(watching, "SILENT_S", -1.0)
+    with serving(server) as base, Client(base) as me:
+        id = me.start("wait")
+        assert me.get("/readyz").status_code == 200
+        with me.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+            told = events(answer)
+            next(told)
+            ready = httpx.get(f"{base}/readyz")
+            assert (ready.status_code, ready.json()["problems"]) == (503, ["the watcher of streams gets no answers"])

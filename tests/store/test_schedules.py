@@ -1,0 +1,303 @@
+"""Schedules as rows, on every database: a slot is one row and one execution, whoever fires it and however often."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rhythm.store.access import Act, Actor
+from rhythm.store.base import WORKFLOW, Definition, NewExecution, Store
+from rhythm.store.schedules import KEPT, Due, Fire, Firing, NewFire, Plan, Schedule
+from tests.store.test_conformance import Clock, claims, status, turn
+from tests.support.postgres import Schemas
+from tests.support.stores import Stores, rows
+
+SLOT = 1_800_000_000_000_000
+DEFINITION = Definition("report", "1", "flow", "", "{}")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return stores.empty_store(clock)
+
+
+def made(store: Store, name: str = "s", **changes: Any) -> Schedule:
+    schedule = Schedule(name, "report", every_us=60_000_000, next_at=SLOT, created_at=1, updated_at=1).replace(**changes)
+    after = store.change_schedule(name, lambda before, now: schedule)
+    assert after == schedule
+    return schedule
+
+
+def execution(id: str, **changes: Any) -> NewExecution:
+    return NewExecution(id, WORKFLOW, "report", "default", version="1").replace(**changes)
+
+
+def firing(name: str = "s", slot: int = SLOT, id: str | None = "e1", **changes: Any) -> Firing:
+    """Starts an execution for a slot."""
+    fire = Fire(name, slot, "started" if id else "skipped", id, manual=changes.pop("manual", False))
+    start = execution(id, key=changes.pop("key", None)) if id else None
+    return Firing(name, slot + 60_000_000, fires=(NewFire(fire, start),)).replace(**changes)
+
+
+def always(*firings: Firing) -> Plan:
+    return lambda due: firings
+
+
+def fire(store: Store, *firings: Firing, actor: Actor | None = None) -> list[Fire]:
+    return store.fire_schedules([each.name for each in firings], always(*firings), actor)
+
+
+def stored(store: Store, name: str = "s") -> Schedule | None:
+    found, _ = store.schedules([name])
+    return found[0] if found else None
+
+
+def test_a_schedule_comes_back_as_it_went_in(store: Store, clock: Clock) -> None:
+    cron = made(store, "b", cron="0 9 * * *", every_us=None, tz="Europe/Berlin", inputs='{"ä":1}', overlap="queue", catch_up=7, origin="o",
+                queued_at=4, paused_at=5, paused_by="ada", paused_reason="why", created_by="bob")  # fmt: skip
+    once = made(store, "a", every_us=None, at=9, next_at=None, anchor_at=3)
+    assert store.schedules() == ([once, cron], clock.us)
+    assert store.schedules(["b", "nobody"]) == ([cron], clock.us)
+    assert store.schedules([]) == ([], clock.us)
+
+
+def test_it_is_changed_and_deleted_as_it_is_at_that_moment(store: Store, clock: Clock) -> None:
+    before = made(store)
+    seen: list[Any] = []
+
+    def later(found: Schedule | None, now: int) -> Schedule | None:
+        seen.append((found, now))
+        return found and found.replace(overlap="allow", updated_at=now)
+
+    after = store.change_schedule("s", later)
+    assert (seen, stored(store)) == ([(before, clock.us)], after)
+    assert after == before.replace(overlap="allow", updated_at=clock.us)
+    assert store.change_schedule("nobody", later) is None
+    fire(store, firing())
+    assert store.change_schedule("s", lambda found, now: None) is None
+    assert (store.schedules()[0], store.fires("s", 10)) == ([], [])
+    assert status(store, "e1") == "pending"
+
+
+def test_changes_and_runs_that_somebody_asked_for_are_recorded_and_no_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, Act]] = []
+
+    def audit(actor: Actor | None, acts: Sequence[Act], now: int) -> None:
+        told.extend((actor.name, act) for act in acts if actor)
+
+    monkeypatch.setattr(store, "_audit", audit)
+    ada, schedule = Actor("ada"), Schedule("s", "report", cron="0 9 * * *", next_at=SLOT)
+    for change, action in (
+        (lambda before, now: schedule, "schedule.change"),
+        (lambda before, now: before, "schedule.change"),
+        (lambda before, now: schedule.replace(paused_at=1, paused_reason="why"), "schedule.pause"),
+    ):
+        store.change_schedule("s", change, ada, action)
+    fire(store, firing(manual=True), actor=ada)
+    fire(store, firing(id="e2"))
+    store.change_schedule("s", lambda before, now: None, ada)
+    assert [(name, act.action, act.object) for name, act in told] == [
+        ("ada", f"schedule.{what}", "s") for what in ("create", "pause", "run", "delete")
+    ]
+    assert told[1][1].detail == (
+        '{"workflow": "report", "cron": "0 9 * * *", "tz": "UTC", "overlap": "skip", "catch_up": 1, "paused_reason": "why"}'
+    )
+    assert told[2][1].detail == '{"execution": "e1"}'
+
+
+def test_due_are_those_whose_slot_has_come_and_the_rest_is_waited_for(store: Store, clock: Clock) -> None:
+    assert store.due_schedules(10) == ([], None)
+    made(store, "late", next_at=SLOT - 1)
+    made(store, "now")
+    made(store, "soon", next_at=SLOT + 2_500_000)
+    made(store, "later", next_at=SLOT + 9_000_000)
+    made(store, "paused", paused_at=1)
+    made(store, "over", next_at=None)
+    assert store.due_schedules(10) == (["late", "now"], 2.5)
+    assert store.due_schedules(10, ["late"]) == (["now"], 2.5)
+    assert store.due_schedules(1) == (["late"], None)
+    clock.forward(2.5)
+    assert store.due_schedules(10) == (["late", "now", "soon"], 6.5)
+
+
+def test_a_queued_slot_is_due_when_what_it_waits_for_has_ended(store: Store) -> None:
+    made(store, overlap="queue", next_at=SLOT)
+    fire(store, firing(queued_at=SLOT + 5))
+    assert store.due_schedules(10) == ([], 60.0)
+    claim = claims(store)["e1"]
+    store.commit([turn(claim, end="finish", status=5)], [])
+    assert store.due_schedules(10) == (["s"], 60.0)
+    store.change_schedule("s", lambda before, now: before and before.replace(paused_at=1))
+    assert store.due_schedules(10) == ([], None)
+
+
+def test_a_slot_starts_its_execution_and_moves_the_schedule_on(store: Store, clock: Clock) -> None:
+    made(store)
+    expected = Fire("s", SLOT, "started", "e1", at=clock.us)
+    assert fire(store, firing(queued_at=7)) == [expected]
+    assert store.fires("s", 10) == [expected]
+    after = stored(store)
+    assert after is not None
+    assert (after.next_at, after.queued_at) == (SLOT + 60_000_000, 7)
+    assert list(claims(store)) == ["e1"]
+
+
+def test_the_plan_sees_the_schedule_and_what_runs_of_it(store: Store, clock: Clock) -> None:
+    schedule, other = made(store), made(store, "other")
+    fire(store, firing(), firing("other", id="o1"))
+    fire(store, firing(slot=SLOT + 1, id="e2"), firing("other", slot=SLOT + 1, id=None))
+    claim = claims(store)["e1"]
+    store.commit([turn(claim, end="finish", status=5)], [])
+    seen: list[Due] = []
+    store.fire_schedules(["other", "s", "nobody"], lambda due: seen.extend(due) or [])  # type: ignore[func-returns-value]
+    moved = SLOT + 1 + 60_000_000
+    assert seen == [
+        Due(other.replace(next_at=moved), ("o1",), clock.us),
+        Due(schedule.replace(next_at=moved), ("e2",), clock.us),
+    ]
+
+
+def test_a_slot_that_has_its_row_is_never_started_again(store: Store) -> None:
+    made(store)
+    fire(store, firing())
+    again = firing(id="e2", next_at=SLOT + 77)
+    assert fire(store, again) == []
+    assert set(store.get(["e1", "e2"])) == {"e1"}
+    after = stored(store)
+    assert after is not None
+    assert after.next_at == SLOT + 77
+
+
+def test_a_slot_whose_execution_was_started_before_the_schedule_was_made_anew_has_that_one(store: Store) -> None:
+    made(store)
+    fire(store, firing(key="schedule:s@1"))
+    store.change_schedule("s", lambda before, now: None)
+    made(store)
+    (found,) = fire(store, firing(id="e2", key="schedule:s@1"))
+    assert (found.execution_id, found.outcome) == ("e1", "started")
+    assert store.fires("s", 9) == [found]
+    assert set(store.get(["e1", "e2"])) == {"e1"}
+
+
+def test_runs_that_somebody_asks_for_at_the_same_moment_are_several(store: Store) -> None:
+    made(store)
+    ada = Actor("ada")
+    fire(store, firing(id="e0"))
+    assert [fire(store, firing(id=f"e{n}", manual=True), actor=ada)[0].execution_id for n in (1, 2)] == ["e1", "e2"]
+    assert [(each.manual, each.execution_id) for each in store.fires("s", 10)] == [(True, "e2"), (True, "e1"), (False, "e0")]
+
+
+def test_executions_that_still_run_are_asked_to_end_with_the_start_of_the_next(store: Store) -> None:
+    made(store)
+    fire(store, firing())
+    fire(store, firing(slot=SLOT + 1, id="e2", cancels=("e1",)))
+    found = store.get(["e1", "e2"])
+    assert (found["e1"].cancel_requested_at is not None, found["e2"].cancel_requested_at) == (True, None)
+
+
+def test_of_a_plan_that_fails_nothing_is_done(store: Store) -> None:
+    made(store)
+
+    def bad(due: Sequence[Due]) -> list[Firing]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.fire_schedules(["s"], bad)
+    twice = firing().replace(fires=(*firing().fires, *firing(id="e2").fires))
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        fire(store, twice)
+    assert (store.fires("s", 10), store.get(["e1", "e2"])) == ([], {})
+    assert stored(store) == made(store)
+
+
+def test_the_past_of_a_schedule_is_kept_for_a_hundred_slots_and_what_still_runs_for_longer(store: Store) -> None:
+    made(store), made(store, "other")
+    fire(store, firing(), firing("other", id="o1"))
+    for n in range(1, KEPT + 5):
+        fire(store, firing(slot=SLOT + n, id=None))
+    kept = [each.slot_at - SLOT for each in store.fires("s", 1000)]
+    assert kept == [*range(KEPT + 4, 4, -1), 0]
+    assert len(store.fires("other", 10)) == 1
+
+
+def test_a_registration_changes_schedules_of_its_workflows_with_it_or_not_at_all(store: Store) -> None:
+    mine = made(store, "@report", origin="report")
+    made(store, "by hand")
+    made(store, "@other", origin="other")
+    seen: list[Schedule] = []
+
+    def registered(existing: Sequence[Schedule], now: int) -> dict[str, Schedule | None]:
+        seen.extend(existing)
+        return {"@report": None, "@report.2": mine.replace(name="@report.2", created_at=now)}
+
+    store.register([DEFINITION], registered)
+    assert seen == [mine]
+    assert [each.name for each in store.schedules()[0]] == ["@other", "@report.2", "by hand"]
+
+    def bad(existing: Sequence[Schedule], now: int) -> dict[str, Schedule | None]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.register([DEFINITION.replace(name="new")], bad)
+    assert store.definition("new") is None
+
+
+def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
+    first = stores.empty_store(clock)
+    made(first)
+    many = [first, *(stores.store(clock) for _ in range(3))]
+    begin = threading.Barrier(len(many))
+    found: list[Fire] = []
+
+    def work(n: int, store: Store) -> None:
+        begin.wait(30)
+        for turn_no in range(20):
+
+            def plan(due: Sequence[Due], turn_no: int = turn_no) -> list[Firing]:
+                due = [each for each in due if each.schedule.next_at == SLOT + turn_no]
+                return [firing(slot=SLOT + turn_no, id=f"e{turn_no}-{n}", next_at=SLOT + turn_no + 1) for _ in due]
+
+            while (seen := store.schedules(["s"])[0][0].next_at) is not None and seen <= SLOT + turn_no:
+                found.extend(store.fire_schedules(["s"], plan))
+
+    threads = [threading.Thread(target=work, args=each) for each in enumerate(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(each.slot_at - SLOT for each in found) == list(range(20))
+    assert len(rows(first, "SELECT id FROM executions")) == 20
+
+
+def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits(schemas: Schemas, clock: Clock) -> None:
+    """SQLite has one writer at a time."""
+    first, stores = schemas.empty_store(clock), schemas
+    made(first), made(first, "t")
+    other = stores.store(clock)
+    inside, go_on, person = threading.Event(), threading.Event(), list[list[Fire]]()
+
+    def slow(due: Sequence[Due]) -> list[Firing]:
+        inside.set()
+        go_on.wait(30)
+        return [firing()]
+
+    holder = threading.Thread(target=lambda: first.fire_schedules(["s"], slow))
+    holder.start()
+    inside.wait(30)
+    assert [each.schedule for each in fire(other, firing("t", id="t1"))] == ["t"]
+    assert other.fire_schedules(["s"], always(firing(id="e2"))) == []
+    third = stores.store(clock)
+    asks = threading.Thread(target=lambda: person.append(fire(third, firing(id="e3", manual=True), actor=Actor("ada"))))
+    asks.start()
+    go_on.set()
+    holder.join(30), asks.join(30)
+    assert [each.execution_id for each in person[0]] == ["e3"]
+    assert set(first.get(["e1", "e2", "e3"])) == {"e1", "e3"}
