@@ -234,7 +234,7 @@ WHERE s.consumed_seq IS NOT NULL AND h.seq IS NULL
 -- An event that an execution has taken is there, and of the type that it waited for.
 SELECT w.execution_id AS subject, 'the event ' || w.event_id || ', which it took, ' || CASE WHEN e.id IS NULL THEN 'is gone'
   ELSE 'is of type ' || e.type || ', not ' || w.type END AS message
-FROM event_waits w LEFT JOIN events e ON e.id = w.event_id WHERE w.event_id IS NOT NULL AND (e.id IS NULL OR e.type <> w.type)
+FROM event_waits w LEFT JOIN events e ON e.id = w.event_id WHERE w.event_id IS NOT NULL AND NOT w.settled AND (e.id IS NULL OR e.type <> w.type)
 
 -- name: triggers_current
 -- An event starts workflows in the version that was registered last.
