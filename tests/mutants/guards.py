@@ -374,9 +374,10 @@ EVENTS = (
     ),
     Guard(
         "an event that somebody has taken is not forgotten", event("an_event_that_somebody_has_taken_is_kept_until_its_end"),
-        (Change("store/sqlite/events.sql", "delete_events", " AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)", ""),),
-        (Change("store/postgres/events.sql", "old_events", "NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)", "true"),
-         Change("store/postgres/events.sql", "delete_events", "NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)", "true")),
+        (Change("store/sqlite/events.sql", "old_events",
+                " AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND w.settled = 0)", ""),),
+        (Change("store/postgres/events.sql", "old_events", "w.event_id = e.id AND NOT w.settled", "false"),
+         Change("store/postgres/events.sql", "delete_events", "w.event_id = e.id AND NOT w.settled", "false")),
     ),
     Guard(
         "whoever forgets events locks their types", server("an_event_that_is_taken_while_it_is_to_be_forgotten_stays"),

@@ -910,7 +910,7 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
 
     @abstractmethod
     def prune_events(self, older_than_s: float, limit: int) -> int:
-        """Deletes events that were published so long ago: how many. Those stay that an execution has taken which still goes on."""
+        """Deletes events that were published so long ago: how many. Those stay that an execution has taken, until it has gone on."""
 
     # reading
 

@@ -236,6 +236,20 @@ SELECT s.execution_id AS subject, 'signal ' || s.n || ' (' || s.name || ') was t
 FROM workflow_signals s LEFT JOIN history h ON h.execution_id = s.execution_id AND h.seq = s.consumed_seq
 WHERE s.consumed_seq IS NOT NULL AND h.seq IS NULL
 
+-- name: events_kept
+-- An event that an execution has taken is there, and of the type that it waited for.
+SELECT w.execution_id AS subject, 'the event ' || w.event_id || ', which it took, ' || CASE WHEN e.id IS NULL THEN 'is gone'
+  ELSE 'is of type ' || e.type || ', not ' || w.type END AS message
+FROM event_waits w LEFT JOIN events e ON e.id = w.event_id WHERE w.event_id IS NOT NULL AND NOT w.settled AND (e.id IS NULL OR e.type <> w.type)
+
+-- name: triggers_current
+-- An event starts workflows in the version that was registered last.
+SELECT t.workflow AS subject, 'the event ' || t.type || ' starts version ' || t.version || CASE WHEN d.version IS NULL
+  THEN ', which is not registered' ELSE ', and ' || d.version || ' was registered last' END AS message
+FROM event_triggers t LEFT JOIN workflow_definitions d ON d.name = t.workflow
+  AND d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = t.workflow)
+WHERE d.version IS NULL OR d.version <> t.version
+
 -- name: slots_once
 -- A slot has one row and one execution, and lies behind the slot to come. (Two rows of one slot: is the unique index there?)
 SELECT schedule AS subject, 'execution ' || execution_id || ' is that of ' || count(*) || ' slots' AS message

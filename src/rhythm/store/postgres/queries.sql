@@ -468,7 +468,8 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 -- name: delete_settled
 -- A wait that took an event stays: an execution sees each event once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
-events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL)
+events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL),
+taken AS (UPDATE event_waits w SET settled = true FROM settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NOT NULL)
 DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
 
 -- name: delete_waits

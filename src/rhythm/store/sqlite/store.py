@@ -341,6 +341,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         for n in turn.settled:
             self._all("delete_settled_timer", turn.id, n)
             self._all("delete_settled_wait", turn.id, n)
+            self._all("settle_wait", turn.id, n)
         for event in turn.events:
             self._publish(event, now)
         for id in turn.consumed:
@@ -776,7 +777,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def prune_events(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
-            return self._count("delete_events", self.clock() - _us(older_than_s), limit)
+            old = json.dumps([id for (id,) in self._all("old_events", self.clock() - _us(older_than_s), limit)])
+            self._all("forget_waits", old)
+            return self._count("forget_events", old)
 
     # reading
 
