@@ -511,6 +511,10 @@ class Execution(Record):
     turned_at: int | None = None  # of a workflow: when its last turn was committed
 
 
+LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
+BRIEF = ", ".join(LARGE.get(name, name) for name in Execution._fields)  # the columns when these are not read
+
+
 class Transition(Record):
     """A committed step in the life of an execution."""
 
@@ -918,11 +922,16 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 
     @abstractmethod
-    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
-        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
+    def find(
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
+    ) -> list[Execution]:
+        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
+
+        `brief`: without inputs, results and what they await, which may be large.
+        """
 
     @abstractmethod
-    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
         """In the order of their numbers, beginning after this one."""
 
     @abstractmethod
