@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from rhythm.store.base import LARGE, TASK, WORKFLOW, NewExecution, Store
 from tests.support.stores import MakeStore
 
@@ -24,7 +26,7 @@ def test_a_stamp_is_another_one_whenever_an_execution_has_changed(make_store: Ma
         change()
         seen.append(rows(store))
     stamps = [each["a"] for each in seen]
-    assert all(before != after for before, after in zip(stamps, stamps[1:], strict=False)), stamps
+    assert all(before != after for before, after in pairwise(stamps)), stamps
     assert rows(store) == seen[-1]
     assert seen[1]["t"] != seen[0]["t"]
 

@@ -42,7 +42,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         held, revoked = self._business_roles(decision.actor, now)
         made = [StoredDecision(*row) for row in self.db.all("decisions", ids=[id])]
         concerned = {row[0] for row in self.db.all("concerned", id=execution_id)}
-        verdict = judge(found[0], made, decision, held, revoked, concerned)
+        verdict = judge(found[0], made, decision, held, revoked, concerned, now)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)
         self._count_decision(found[0], len(made), decision, verdict, now)

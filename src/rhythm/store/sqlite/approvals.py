@@ -40,7 +40,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
                 return None
             held, revoked = self._business_roles(actor, now)
             concerned = {name for (name,) in self._all("concerned", approval.execution_id)}
-            verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned)
+            verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned, now)
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
             return verdict
