@@ -241,7 +241,6 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
     resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
-    resume_data: str | None = None  # JSON: what was last given with a resume
 
     @property
     def ending(self) -> bool:
