@@ -12,7 +12,7 @@ from tests.engine.driver import World
 from tests.engine.test_walking_skeleton import SERVER_EVERY
 from tests.support.stores import MakeStore, rows, sqlite_in_memory
 
-EVERY = 2  # of the calls
+EVERY = 5  # of the calls
 
 ASKS = """
 workflow main(ctx, inputs) {
