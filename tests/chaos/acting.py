@@ -76,7 +76,7 @@ class Person:
             if answer is not None and answer.status < 500:
                 return answer
             assert time.monotonic() < deadline, f"no answer to {path}: {answer}"
-            time.sleep(0.0 if impatient else 0.02)
+            time.sleep(0.0 if impatient else 0.05)
 
     def _send(self, path: str, body: Lines | None, key: str | None, give_up_s: float | None = None) -> Answer | None:
         """One request, to one of the servers. None: there was no answer."""

@@ -33,12 +33,12 @@ BY_HAND, KEEPER = "by hand", "the keeper of schedules"
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    kills = max(2, round(40 * scale))
+    kills = max(2, round(20 * scale))
     with own_server() as server:
         figures = _storm(server.url, seed, kills, scale > SHORT)
         figures.append(shown("deadlocks (retried)", server.logged("deadlock detected")))
     with tempfile.TemporaryDirectory(prefix="rhythm-chaos-") as folder:
-        few = _storm(f"sqlite:///{folder}/rhythm.db", seed, max(1, round(10 * scale)), scale > SHORT)
+        few = _storm(f"sqlite:///{folder}/rhythm.db", seed, max(1, round(6 * scale)), scale > SHORT)
     return [*figures, *[figure._replace(name=f"{figure.name} (SQLite)") for figure in few]]
 
 
@@ -90,10 +90,11 @@ class Storm:
         return self.killer.count >= kills and self.killed >= kills and (told or bool(self.book.troubles))
 
     def strike(self, kills: int) -> float:
-        """A worker or a server goes; meanwhile a schedule is run by hand, and somebody keeps the head of the audit."""
-        if self.killer.count <= self.killed and self.killer.count < kills:
+        """A worker or a server goes, once all are there: else nobody would be left to do anything. Meanwhile a schedule is run by hand,
+        and somebody keeps the head of the audit."""
+        if self.killer.count < kills and len(self.w.workers.ready) == len(self.w.workers.alive):
             self.killer.kill()
-        elif self.servers.ready and self.killed < kills:
+        if self.killed < kills and len(self.servers.ready) == len(self.servers.ports):
             self.servers.kill(self.w.chance.choice(self.servers.ready))
             self.killed += 1
         self.by_hand()
