@@ -156,7 +156,9 @@ class Storm:
 
     def of_approvals(self) -> list[Figure]:
         decisions = Counter(map(tuple, self.query("SELECT approval_id, actor, decision, key FROM approval_decisions")))
-        found = {id: (decision, set(json.loads(by))) for id, decision, by in self.query("SELECT id, decision, decided_by FROM approvals")}
+        found = {
+            id: (decision, set(json.loads(by or "[]"))) for id, decision, by in self.query("SELECT id, decision, decided_by FROM approvals")
+        }
         others = [f"{id}: {found.get(id)}, not {how}" for id, how in self.stories.outcomes.items() if found.get(id) != how]
         expired = {id for (id,) in self.query("SELECT object FROM audit WHERE action = 'approval.expire'")}
         return [
