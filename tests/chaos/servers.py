@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 from tests.chaos.processes import ROOT, Process, _die_with_us
@@ -69,8 +71,15 @@ class Servers:
 
 
 def _free_ports(count: int) -> list[int]:
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(one.getsockname()[1]) for one in held]
-    for one in held:
-        one.close()
-    return ports
+    """Of those that the system gives to nobody: else a client that knocks where nobody is may be given the very port it knocks at, and
+    the server could not come back."""
+    free = (port for port in random.SystemRandom().sample(range(20_000, 32_000), 1000) if _is_free(port))
+    return list(islice(free, count))
+
+
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
