@@ -33,7 +33,7 @@ BY_HAND, KEEPER = "by hand", "the keeper of schedules"
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
-    kills = max(2, round(20 * scale))
+    kills = max(1, round(20 * scale))
     with own_server() as server:
         figures = _storm(server.url, seed, kills, scale > SHORT)
         figures.append(shown("deadlocks (retried)", server.logged("deadlock detected")))
