@@ -307,6 +307,8 @@ def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_per
     third = stores.store(clock)
     asks = threading.Thread(target=lambda: person.append(fire(third, firing(id="e3", manual=True), actor=Actor("ada"))))
     asks.start()
+    while asks.is_alive() and not rows(other, "SELECT 1 FROM pg_locks WHERE NOT granted"):
+        pass
     go_on.set()
     holder.join(30), asks.join(30)
     assert [each.execution_id for each in person[0]] == ["e3"]

@@ -74,7 +74,7 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
         inputs=load(loaded.inputs),
         ctx={
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
-            "parent_id": loaded.parent_id, "resume_data": load(loaded.resume_data) if loaded.resume_data else None,
+            "parent_id": loaded.parent_id,
         },
         outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
@@ -161,7 +161,7 @@ class Step(Record):
 class Asking(Record):
     """How people are asked where a workflow does not say it."""
 
-    timeout_s: float = 86_400.0
+    timeout_s: float | None = 86_400.0  # None: as long as they like
     auto_escalate: bool = False  # when the time of one is over, the next is asked
     notify: str = ""  # the task that tells them
 
@@ -272,7 +272,7 @@ class Planner:
         )  # fmt: skip
 
 
-def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float, str]]:
+def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float | None, str]]:
     """Who is asked, for how long, and what follows when that time is over: the next one is asked, or nobody."""
     first = {"role": command.role, "timeout_s": command.timeout_s}
     asked = [first, *command.escalate]

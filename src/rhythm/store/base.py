@@ -242,7 +242,6 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
     resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
-    resume_data: str | None = None  # JSON: what was last given with a resume
 
     @property
     def ending(self) -> bool:
@@ -514,6 +513,10 @@ class Execution(Record):
     paused_until: int | None = None
     started_by: str | None = None
     turned_at: int | None = None  # of a workflow: when its last turn was committed
+
+
+LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
+BRIEF = ", ".join(LARGE.get(name, name) for name in Execution._fields)  # the columns when these are not read
 
 
 class Transition(Record):
@@ -915,7 +918,7 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
 
     @abstractmethod
     def prune_events(self, older_than_s: float, limit: int) -> int:
-        """Deletes events that were published so long ago: how many. Those stay that an execution has taken which still goes on."""
+        """Deletes events that were published so long ago: how many. Those stay that an execution has taken, until it has gone on."""
 
     # reading
 
@@ -923,11 +926,16 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 
     @abstractmethod
-    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
-        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
+    def find(
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
+    ) -> list[Execution]:
+        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
+
+        `brief`: without inputs, results and what they await, which may be large.
+        """
 
     @abstractmethod
-    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
         """In the order of their numbers, beginning after this one."""
 
     @abstractmethod

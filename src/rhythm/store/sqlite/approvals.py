@@ -26,7 +26,7 @@ from rhythm.store.approvals import (
     next_stage,
     notice,
 )
-from rhythm.store.base import TASK, TERMINAL, NewExecution
+from rhythm.store.base import TASK, NewExecution
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import SQL, US
@@ -40,7 +40,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
                 return None
             held, revoked = self._business_roles(actor, now)
             concerned = {name for (name,) in self._all("concerned", approval.execution_id)}
-            verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned)
+            verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned, now)
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
             return verdict
@@ -115,7 +115,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             timeout_us = None if timeout_s is None else int(timeout_s * US)
             by, then_what = actor.name if actor else "", then if timeout_s is not None else None
             values = {"reason": reason, "by": by, "timeout_us": timeout_us, "then": then_what, "now": now}
-            paused = {id: row[0] < TERMINAL and bool(self._count("pause", {**values, "id": id})) for id, row in known.items()}
+            paused = {id: bool(self._count("pause", {**values, "id": id})) for id in known}
             self._look_up(known, paused, now)
             detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
             self._audit(actor, [Act("execution.pause", id, detail) for id, changed in paused.items() if changed], now)
@@ -128,8 +128,8 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             for id in (id for id, changed in resumed.items() if changed):
                 self._resumed(id, "manual", actor.name if actor else "", data, now, reason)
             self._look_up(known, resumed, now)
-            detail = json.dumps({"reason": reason, "data": json.loads(data)})
-            self._audit(actor, [Act("execution.resume", id, detail) for id, changed in resumed.items() if changed], now)
+            told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
+            self._audit(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
             return resumed
 
     def _known(self, ids: Sequence[str]) -> dict[str, Any]:
