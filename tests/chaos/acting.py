@@ -1,4 +1,4 @@
-"""People at their screens: they start workflows, decide, signal, publish, pause and resume over HTTP, and insist until they are answered.
+"""People at their screens: they start, decide, signal, publish, pause, resume and run over HTTP, and insist until they are answered.
 
 What they were told is written down here, outside the database. What can be told from another request (by an `Idempotency-Key`, an id)
 is sent again as it is; a pause or a resume is not, so each of its tries has a reason of its own, by which the audit can tell them apart.
@@ -117,19 +117,31 @@ class Person:
         self.book.acknowledged.append(Act(self.name, "event.publish", id))
         self.book.events[id] = (type, data)
 
+    def run(self, schedule: str, key: str) -> str:
+        """The execution that was started, now or by this key before."""
+        answer = self.ask(f"/schedules/{schedule}/run", {}, key)
+        self._good(answer, 200, 201)
+        return str(answer.body["id"])
+
     def pause(self, id: str, mark: str, **body: Any) -> bool:
         """False: it has ended."""
-        return self._changed(id, "pause", mark, body)
+        return self._changed("execution", id, "pause", mark, body)
 
     def resume(self, id: str, mark: str, data: Any = None) -> bool:
         """False: it was not paused, or a try without an answer has done it."""
-        return self._changed(id, "resume", mark, {} if data is None else {"data": data})
+        return self._changed("execution", id, "resume", mark, {} if data is None else {"data": data})
 
-    def _changed(self, id: str, what: str, mark: str, body: Lines) -> bool:
+    def toggle(self, schedule: str, mark: str) -> None:
+        """Pauses a schedule and resumes it; others may be about it, too."""
+        self._changed("schedule", schedule, "pause", mark, {})
+        self._changed("schedule", schedule, "resume", "", {})
+
+    def _changed(self, kind: str, id: str, what: str, mark: str, body: Lines) -> bool:
+        """Without a mark a try cannot be told from another one."""
         deadline, tries = time.monotonic() + PATIENCE_S, 0
         while True:
-            act = Act(self.name, f"execution.{what}", id, f"{mark} {tries}")
-            answer = self._send(f"/executions/{id}/{what}", {**body, "reason": act.mark}, None)
+            act = Act(self.name, f"{kind}.{what}", id, mark and f"{mark} {tries}")
+            answer = self._send(f"/{kind}s/{id}/{what}", {**body, "reason": act.mark} if mark else body, None)
             if answer is not None and answer.status < 500:
                 self._good(answer, 200)
                 self.book.acknowledged += [act] if answer.body["changed"] else []

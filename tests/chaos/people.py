@@ -17,7 +17,7 @@ from tests.chaos.kills import LASTING, Killer
 from tests.chaos.report import Figure, at_least, none, shown
 from tests.chaos.server import own_server, until
 from tests.chaos.servers import Servers
-from tests.chaos.stories import FLOWS, Stories
+from tests.chaos.stories import BY_HAND, FLOWS, TOGGLED, Stories
 from tests.chaos.world import SHORT, World, world
 
 PEOPLE = {  # roles, and business roles
@@ -29,7 +29,6 @@ PEOPLE = {  # roles, and business roles
 SCHEDULES = ("allow", "skip", "queue", "cancel_other")  # named like what they do about overlaps
 EVERY_US = 1_000_000
 KEPT = 100  # rows of a schedule's past
-BY_HAND, KEEPER = "by hand", "the keeper of schedules"
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
@@ -64,7 +63,6 @@ class Storm:
         self.killer = Killer(w, 3 if full else 2)
         self.killed = 0  # servers
         self.heads = list[str]()  # of the audit, kept here
-        self.runs = set[str]()  # of a schedule, by hand
 
     def end(self) -> None:
         self.stories.end()
@@ -77,38 +75,30 @@ class Storm:
     def rage(self, kills: int) -> None:
         assert until(lambda: len(self.servers.ready) == len(self.servers.ports), 60.0), [one.log() for one in self.servers.all]
         for overlap in SCHEDULES:
-            self.app.schedule(overlap, "beat", every=EVERY_US / 1e6, overlap=overlap, catch_up=1000, by=KEEPER)  # type: ignore[arg-type]
-        self.app.schedule(BY_HAND, "beat", every="1h", by=KEEPER)
+            self.app.schedule(overlap, "beat", every=EVERY_US / 1e6, overlap=overlap, catch_up=1000)  # type: ignore[arg-type]
+        self.app.schedule(TOGGLED, "beat", every=EVERY_US / 1e6, overlap="allow")
+        self.app.schedule(BY_HAND, "beat", every="1h")
         self.stories.begin(8 if self.full else 6)
         self.w.torment(lambda: self.strike(kills), lambda: self.is_enough(kills), 0, 60.0 + 6.0 * kills)
         self.stories.end()
         for schedule in self.app.schedules():
-            self.app.pause_schedule(schedule.name, by=KEEPER)
+            self.app.pause_schedule(schedule.name)
 
     def is_enough(self, kills: int) -> bool:
         told = set(self.stories.done) == {kind.__name__ for kind in self.stories.kinds}
         return self.killer.count >= kills and self.killed >= kills and (told or bool(self.book.troubles))
 
     def strike(self, kills: int) -> float:
-        """A worker or a server goes, once all are there: else nobody would be left to do anything. Meanwhile a schedule is run by hand,
-        and somebody keeps the head of the audit."""
+        """A worker or a server goes, once all are there: else nobody would be left to do anything. Now and then somebody keeps the head
+        of the audit."""
         if self.killer.count < kills and len(self.w.workers.ready) == len(self.w.workers.alive):
             self.killer.kill()
         if self.killed < kills and len(self.servers.ready) == len(self.servers.ports):
             self.servers.kill(self.w.chance.choice(self.servers.ready))
             self.killed += 1
-        self.by_hand()
         if self.w.chance.random() < 0.2:
             self.heads.append(self.app.verify_audit().head)
         return self.w.chance.uniform(0.3, 1.2) if self.full else 0.7
-
-    def by_hand(self) -> None:
-        """The same run is asked for twice, and is one."""
-        key = f"run {len(self.runs)}"
-        ids = {self.app.run_schedule(BY_HAND, by=KEEPER, key=key).id for _ in range(2)}
-        self.runs |= ids if len(ids) == 1 else set()
-        self.book.troubles += [] if len(ids) == 1 else [f"{key} has started {ids}"]
-        self.book.acknowledged.append(Act(KEEPER, "schedule.run", BY_HAND))
 
     # what must hold
 
@@ -142,13 +132,12 @@ class Storm:
 
     def of_audit(self) -> list[Figure]:
         """One row for each act that was acknowledged, at most one for each without an answer, and no others."""
-        rows = Counter(_act(*row) for row in self.query("SELECT actor, action, object, detail FROM audit") if row[0] in {*PEOPLE, KEEPER})
-        rows = Counter({act: count for act, count in rows.items() if act.action in OF_STORIES})
+        rows = Counter(_act(*row) for row in self.query("SELECT actor, action, object, detail FROM audit") if row[0] in PEOPLE)
         wanted = Counter(self.book.acknowledged)
         broken = [*self.app.verify_audit().problems, *(text for head in self.heads for text in self.app.verify_audit(head).problems)]
         return [
             none("acknowledged, but not in the audit", list((wanted - rows).elements())),
-            none("in the audit without having been acknowledged", list((rows - wanted - Counter(set(self.book.unanswered))).elements())),
+            none("in the audit without having been acknowledged", list((rows - wanted - Counter(self.book.unanswered)).elements())),
             shown("… of those without an answer were done", len(list((rows - wanted).elements()))),
             none("the audit chain is broken", broken),
             shown("heads of the audit kept meanwhile", len(self.heads)),
@@ -210,7 +199,7 @@ class Storm:
             told = json.loads(attributes)
             started[told["schedule"]].append((told["scheduled_at"], id))
         twice = [name for name, found in started.items() if name != BY_HAND and len({slot for slot, _ in found}) != len(found)]
-        others = {id for _, id in started[BY_HAND]} ^ self.runs
+        others = {id for _, id in started[BY_HAND]} ^ self.stories.runs
         gaps = [gap for name in SCHEDULES for gap in self._gaps(name)]
         return [
             at_least("slots that started an execution", sum(map(len, started.values())), len(SCHEDULES)),
@@ -234,16 +223,14 @@ class Storm:
             due = (until_at or slot) + EVERY_US
 
 
-OF_STORIES = (
-    "approval.approve", "approval.reject", "approval.escalate", "execution.signal", "event.publish", "execution.pause", "execution.resume",
-    "schedule.run",
-)  # fmt: skip
+MARKS = {  # where the audit has what tells an act from others
+    "execution.signal": "id", "execution.pause": "reason", "execution.resume": "reason", "schedule.pause": "paused_reason",
+    "schedule.run": "execution",
+}  # fmt: skip
 
 
 def _act(actor: str, action: str, subject: str, detail: str) -> Act:
-    told = json.loads(detail)
-    marks = {"execution.signal": "id", "execution.pause": "reason", "execution.resume": "reason"}
-    return Act(actor, action, subject, told[marks[action]] if action in marks else "")
+    return Act(actor, action, subject, json.loads(detail)[MARKS[action]] if action in MARKS else "")
 
 
 def _difference(left: Counter[Any], right: Counter[Any]) -> list[str]:

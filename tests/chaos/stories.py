@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.chaos.acting import Book, Person
+from tests.chaos.acting import Act, Book, Person
 from tests.chaos.load import Load
 from tests.chaos.programs import Case
 from tests.support.reference import Expected
@@ -59,6 +59,7 @@ workflow beat(inputs) {
   return kept
 }
 """
+BY_HAND, TOGGLED = "by-hand", "toggled"  # schedules: one that is run by people, one that is paused and resumed by them
 OUTCOMES = {"approve": "approved", "reject": "rejected"}
 
 
@@ -71,9 +72,10 @@ class Stories:
         self.finance = [people["finance 1"], people["finance 2"]]
         self.outcomes = dict[str, tuple[str, set[str]]]()  # of approvals: how they ended, and by whom
         self.told, self.made = dict[str, Any](), dict[str, Any]()  # what events must have started, and with which result
+        self.runs = set[str]()  # of a schedule
         self.kinds: list[Callable[[str, Random], None]] = [
             self.one_decides, self.quorum, self.duel, self.escalated, self.hurry, self.handed, self.letters, self.held, self.lapsed,
-            self.order, self.triggered,
+            self.order, self.triggered, self.run_now, self.toggled,
         ]  # fmt: skip
         self.number, self.stopped = 0, threading.Event()
         self.done = Counter[str]()
@@ -230,6 +232,18 @@ class Stories:
     def triggered(self, id: str, chance: Random) -> None:
         self.operator.publish(id, "made", {"n": id})
         self.made[id] = id
+
+    # schedules
+
+    def run_now(self, id: str, chance: Random) -> None:
+        """Two ask for the same run at once: it is one."""
+        first, second = together(*[lambda: self.operator.run(BY_HAND, id)] * 2)
+        assert first == second
+        self.runs.add(first)
+        self.book.acknowledged.append(Act(self.operator.name, "schedule.run", BY_HAND, first))
+
+    def toggled(self, id: str, chance: Random) -> None:
+        self.operator.toggle(TOGGLED, id)
 
     def _expect(self, id: str, workflow: str, how: Expected) -> None:
         self.load.started[id] = Case(workflow, "", [], how, ())
