@@ -33,6 +33,7 @@ WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
+EVERY_RESUME = 2**63 - 1  # no resume request has this number
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
@@ -378,6 +379,10 @@ class TurnCommit(Record):
     settled: tuple[int, ...] = ()  # timers and waits for events that nobody will ask about again
     promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
     claim_ttl_s: float = 0.0
+
+    def resumed_upto(self, wakes: int) -> int | None:
+        """`resumed`, given how often it was woken by now: after the last turn there is none for what came since its holder looked."""
+        return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 
 
 class Committed(Record):

@@ -353,8 +353,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
-        if turn.resumed is not None:
-            self._executed(turn.id, turn.resumed, error, now)
+        if (upto := turn.resumed_upto(held[1])) is not None:
+            self._executed(turn.id, upto, error, now)
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
