@@ -1,0 +1,291 @@
+"""J5: many executions that wait for people, who decide over HTTP, a hundred at once.
+
+The server is `rhythm server`, the worker `rhythm worker`, each a process with its defaults; whoever decides has a token of their own. All
+of them, the client and the database share the machine, so its clock is everyone's: what begins with a request ends with a time that the
+database has noted. In the end everything must be completed, the doctor content, and the audit whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import raw
+from bench.client import Answer, Asked, at_once
+from bench.jobs import tell
+from bench.measure import percentiles, row, show_s
+from bench.places import Place, postgres, sqlite
+from rhythm.app.rights import AuditCheck
+from rhythm.engine.doctor import examine
+from rhythm.record import Record
+
+V1 = "/api/v1"
+PEOPLE = 10
+LIMIT_S = 120.0  # for what must happen in any case
+GRACE_S = 900.0
+FLOW = """
+workflow warm(inputs) {
+  return inputs
+}
+workflow order(inputs) {
+  let answer = await approval({ role: "manager", reason: "An order", data: { number: inputs } })
+  return answer.decision
+}
+workflow held() {
+  return await signal("go")
+}
+"""
+
+
+class Size(Record):
+    """How much of it: executions that are paused, how many requests come at once and how many alone, and how long idleness is watched."""
+
+    paused: int
+    at_once: int = 100
+    singles: int = 20
+    idle_s: float = 0.0
+
+
+SIZES = (Size(1000), Size(10_000, idle_s=11.0))
+
+
+class Idle(Record):
+    """What the processes cost in a second in which nothing happens: asked of the database, and seconds of a core."""
+
+    asked: float
+    worker: float
+    server: float
+
+    def __str__(self) -> str:
+        return f"{self.asked:.1f}/s, worker {self.worker:.2%}, server {self.server:.2%} of a core"
+
+
+class Report(Record):
+    """What was measured with one number of executions, in seconds; and whether all is as it should be."""
+
+    size: Size
+    paused_s: float  # from the start of all to the last that is paused
+    pauses: list[float]  # of each, from its start
+    single_pauses: list[float]  # nothing else going on: from the request that starts it
+    single_decisions: list[float]  # from the request to its execution's end
+    answers: list[float]  # all at once: from the request to its answer
+    decisions: list[float]  # from the request to its execution's end
+    resumptions: list[float]  # from the decision to its execution's end, by the database's times alone
+    waves: list[float]  # from the first request to the last end, of as many as come at once
+    empty: list[float]  # as many requests that ask for nothing
+    held: list[float]  # pauses by hand: from the request to the pause
+    released: list[float]  # resumes by hand: from the request to its execution's end
+    idle: Idle | None
+    left: int  # executions that are not completed
+    findings: list[Any]
+    audit: AuditCheck
+
+
+class World:
+    """A database, a worker process, a server process, and the people who have tokens for it."""
+
+    def __init__(self, place: Place, worker: int, server: int, port: int) -> None:
+        self.place, self.worker, self.server, self.port = place, worker, server, port
+        made = [place.app.create_token(f"person {n}", roles=["approver"], business_roles=["manager"]) for n in range(PEOPLE)]
+        self.people = [token.secret for token in made]
+        self.operator = place.app.create_token("operator", roles=["operator"]).secret
+        self.db = place.connect()
+
+    def ask(self, requests: Sequence[Asked]) -> list[Answer]:
+        """All at once; whoever is not answered as expected ends the benchmark."""
+        answers = at_once(self.port, requests)
+        wrong = [answer for answer in answers if answer.status not in (200, 201)]
+        assert not wrong, wrong[0]
+        return answers
+
+    def rest(self) -> None:
+        """Until there is nothing to do."""
+        until(lambda: not self.rows("SELECT 1 FROM ready LIMIT 1"))
+
+    def rows(self, text: str) -> list[Any]:
+        return list(self.db.execute(text).fetchall())
+
+    def open(self) -> list[str]:
+        return [id for (id,) in self.rows("SELECT id FROM approvals WHERE ended_at IS NULL ORDER BY created_at, id")]
+
+    def ends(self) -> dict[str, float]:
+        """When each execution ended."""
+        return {id: us / 1e6 for id, us in self.rows("SELECT id, finished_at FROM executions WHERE finished_at IS NOT NULL")}
+
+
+def until(done: Callable[[], bool]) -> None:
+    limit = time.monotonic() + LIMIT_S
+    while not done():
+        assert time.monotonic() < limit, f"{LIMIT_S:.0f} s were not enough"
+        time.sleep(0.005)
+
+
+@contextmanager
+def world(place: Place) -> Iterator[World]:
+    place.app.register(FLOW)
+    with place.workers(1, "warm") as worker, _server(place.url) as (server, port):
+        made = World(place, worker, server, port)
+        with closing(made.db):
+            yield made
+
+
+@contextmanager
+def _server(url: str) -> Iterator[tuple[int, int]]:
+    """The process of a server, and its port. It would be open if it found no token."""
+    command = [sys.executable, "-m", "rhythm", "server", "--port", "0", "--database", url]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr
+            said = process.stderr.readline()
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/", said)
+            assert found, said
+            yield process.pid, int(found[1])
+        finally:
+            process.terminate()
+
+
+# what is measured
+
+
+def measured(at: World, size: Size) -> Report:
+    paused_s, pauses = _pause_all(at, size)
+    idle = _idle(at, size.idle_s) if size.idle_s else None
+    single_pauses, single_decisions = _singles(at, size)
+    empty = [answer.took for answer in at.ask([Asked("/healthz", method="GET")] * size.at_once)]
+    held, released = _by_hand(at, size)
+    decided = _decide_all(at, size)
+    left = at.rows("SELECT count(*) FROM executions WHERE status <> 5")[0][0]
+    findings, audit = examine(at.place.app.store, GRACE_S), at.place.app.verify_audit()
+    return Report(size, paused_s, pauses, single_pauses, single_decisions, *decided, empty, held, released, idle, left, findings, audit)
+
+
+def _pause_all(at: World, size: Size) -> tuple[float, list[float]]:
+    began = time.time()
+    at.place.app.start_many("order", range(size.paused), by="bench")
+    at.rest()
+    times = at.rows(
+        "SELECT e.created_at, a.created_at FROM approvals a JOIN executions e ON e.id = a.execution_id WHERE a.ended_at IS NULL"
+    )
+    assert len(times) == size.paused
+    return max(paused for _, paused in times) / 1e6 - began, [(paused - started) / 1e6 for started, paused in times]
+
+
+def _singles(at: World, size: Size) -> tuple[list[float], list[float]]:
+    """One after the other, beside all that are paused: starts, and what is decided about them."""
+    pauses, decisions = list[float](), list[float]()
+    for n in range(size.singles):
+        [started] = at.ask([Asked(f"{V1}/executions", at.operator, body={"workflow": "order", "inputs": n})])
+        at.rest()
+        [(id, us)] = at.rows(f"SELECT id, created_at FROM approvals WHERE execution_id = '{started.body['id']}'")
+        pauses.append(us / 1e6 - started.sent)
+        [decided] = at.ask([_approve(at, id, n)])
+        at.rest()
+        [(us,)] = at.rows(f"SELECT finished_at FROM executions WHERE id = '{started.body['id']}'")
+        decisions.append(us / 1e6 - decided.sent)
+    return pauses, decisions
+
+
+def _approve(at: World, id: str, n: int) -> Asked:
+    return Asked(f"{V1}/approvals/{id}/approve", at.people[n % PEOPLE], body={"comment": "fine"})
+
+
+def _decide_all(at: World, size: Size) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Everyone's approval over HTTP, in waves."""
+    waves, sent, answers = list[float](), dict[str, float](), list[float]()
+    waiting = at.open()
+    for first in range(0, len(waiting), size.at_once):
+        wave = waiting[first : first + size.at_once]
+        told = at.ask([_approve(at, id, n) for n, id in enumerate(wave)])
+        at.rest()
+        sent.update({id: answer.sent for id, answer in zip(wave, told, strict=True)})
+        answers += [answer.took for answer in told]
+    ends, decided = at.ends(), dict(at.rows("SELECT id, ended_at FROM approvals"))
+    for first in range(0, len(waiting), size.at_once):
+        wave = waiting[first : first + size.at_once]
+        waves.append(max(ends[_execution(id)] for id in wave) - min(sent[id] for id in wave))
+    whole = [ends[_execution(id)] - sent[id] for id in waiting]
+    return answers, whole, [ends[_execution(id)] - decided[id] / 1e6 for id in waiting], waves
+
+
+def _execution(approval: str) -> str:
+    return approval.rpartition(".")[0]
+
+
+def _by_hand(at: World, size: Size) -> tuple[list[float], list[float]]:
+    """Pauses of workflows that wait for a signal, which then comes and is kept; with the resume they end."""
+    ids = [handle.id for handle in at.place.app.start_many("held", [None] * size.at_once)]
+    at.rest()
+    paused = at.ask([Asked(f"{V1}/executions/{id}/pause", at.operator, body={"reason": "wait"}) for id in ids])
+    at.rest()
+    times = dict(at.rows("SELECT id, paused_at FROM executions WHERE paused_at IS NOT NULL"))
+    for id in ids:
+        at.place.app.signal(id, "go")
+    at.rest()
+    resumed = at.ask([Asked(f"{V1}/executions/{id}/resume", at.operator, body={"reason": "go on"}) for id in ids])
+    at.rest()
+    ends = at.ends()
+    return (
+        [times[id] / 1e6 - answer.sent for id, answer in zip(ids, paused, strict=True)],
+        [ends[id] - answer.sent for id, answer in zip(ids, resumed, strict=True)],
+    )
+
+
+# idleness
+
+
+def _idle(at: World, watch_s: float) -> Idle:
+    """What a while costs in which nothing happens. As long before is left to what came before: PostgreSQL counts that late."""
+    time.sleep(watch_s)
+    cpu = _cpu_s(at.worker), _cpu_s(at.server)
+    asked = at.place.asked_in(at.db, watch_s)
+    return Idle(asked / watch_s, (_cpu_s(at.worker) - cpu[0]) / watch_s, (_cpu_s(at.server) - cpu[1]) / watch_s)
+
+
+def _cpu_s(pid: int) -> float:
+    """Seconds that a process has used; nan where nobody tells."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return float("nan")
+    after_name = stat.read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# what is told
+
+
+def people() -> None:
+    """J5: 1,000 and 10,000 executions paused at once, and all of them decided over HTTP, 100 at once."""
+    for where, make in (("SQLite", sqlite), ("PostgreSQL", postgres)):
+        with closing(make()) as place, world(place) as at:
+            before = _idle(at, max(size.idle_s for size in SIZES))
+            for size in SIZES:
+                limits = place.raw(raw.approvals, size.paused, size.at_once)
+                show(where, measured(at, size), before, *limits)
+
+
+def show(where: str, report: Report, before: Idle, pause_limit: float, decide_limit: float) -> None:
+    size = report.size
+    paused, many = f"{size.paused:,}", f"{size.at_once} at once"
+    speed, limit = f"{size.paused / report.paused_s:,.0f}/s", f"{size.paused / pause_limit:,.0f}/s"
+    tell(f"J5 {paused} paused", where, speed, limit, report.paused_s / pause_limit)
+    row("  start to paused, all started in one call", percentiles(report.pauses))
+    row("  start to paused, alone", percentiles(report.single_pauses), "wanted: under 100 ms")
+    row(f"  pause by hand, {many}", percentiles(report.held), "wanted: under 100 ms")
+    last = sorted(report.waves)[len(report.waves) // 2]
+    tell(f"J5 approve to completed, {many} of {paused}", where, percentiles(report.decisions), show_s(decide_limit), last / decide_limit)
+    row("  wanted", "under 1 s", "ratio: until the last of them")
+    row("  … the request to its answer", percentiles(report.answers), f"{many}, asking for nothing: {show_s(max(report.empty))}")
+    row("  … the decision to the end, by the database", percentiles(report.resumptions))
+    row("  approve to completed, alone", percentiles(report.single_decisions), "wanted: under 1 s")
+    row(f"  resume by hand to completed, {many}", percentiles(report.released), "wanted: under 500 ms")
+    if report.idle:
+        row(f"  idle, {paused} paused", str(report.idle), f"nothing paused: {before}")
+    audit = f"audit of {report.audit.rows:,} rows {'whole' if report.audit.intact else 'BROKEN'}"
+    row(f"  not completed: {report.left}", f"findings of the doctor: {len(report.findings)}, {audit}")
