@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from tests.support.postgres import private_server
@@ -90,11 +92,12 @@ def _commits(db: sqlite3.Connection, watch_s: float) -> int:
     return len(seen) - 1
 
 
-def postgres() -> Place:
-    database = f"bench_{next(_numbers)}"
-    with psycopg.connect(_server(), autocommit=True) as admin:
+def postgres(server: str = "") -> Place:
+    """A new database of this server, else of our own."""
+    server, database = server or _server(), f"bench_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {database}".encode())
-    return postgres_at(_server().replace("/postgres?", f"/{database}?"))
+    return postgres_at(urlsplit(server)._replace(path=f"/{database}").geturl())
 
 
 def postgres_at(url: str) -> Place:
