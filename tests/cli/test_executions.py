@@ -195,7 +195,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
     [
         ("start ordre", 2, "there is no workflow `ordre`; did you mean `order`?"),
         ("start nothing.flow", 2, "there is no file or folder nothing.flow to read workflows from"),
-        ("start a/b", 2, "a/b is neither the name of a workflow nor a .flow file"),
+        ("start a/b", 2, "a/b is neither the name of a workflow nor a .flow or .json file"),
         ("start order --id a.b", 2, "'a.b' cannot be an id: an id contains no dot, slash, space or control character"),
         ("start order --priority high", 2, "--priority is a whole number, not high"),
         ("start order --priority 9999999999", 2, "priority is a whole number from -2,147,483,648 on"),
@@ -225,7 +225,7 @@ def test_file_that_does_not_compile_is_shown_and_nothing_is_registered(rhythm: C
         ("retry mine", 1, "mine has not ended: cancel it, or wait"),
         ("pause nobody", 1, "there is no execution 'nobody'"),
         ("resume nobody", 1, "there is no execution 'nobody'"),
-        ("resume mine", 1, "mine is not paused: it is pending"),
+        ("resume mine", 1, "mine is not held: it is pending"),
         ("cancel nobody", 1, "there is no execution 'nobody'"),
         ("cancel", 2, "ID is missing: name an execution, or give --all"),
         ("pause a-task", 2, "a-task is a task, and this is for workflows"),
@@ -391,7 +391,7 @@ def test_list_is_a_table_that_fits_and_says_how_to_go_on(rhythm: Command, app: R
 EXECUTION = [
     "id", "type", "name", "status", "inputs", "result", "error", "version", "queue", "parent_id", "root_id", "retry_of", "attempt",
     "max_attempts", "created_at", "started_at", "finished_at", "cancel_requested_at", "paused_at", "awaiting", "attributes",
-    "paused_reason", "paused_by",
+    "paused_reason", "paused_by", "paused_until", "paused_manually", "started_by",
 ]  # fmt: skip
 
 

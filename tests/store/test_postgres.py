@@ -550,7 +550,7 @@ def test_one_of_many_that_start_together_migrates(schemas: Schemas, pool: Thread
         assert [store.schema_version() for store in many] == [0] * 6
         ran = list(pool.map(PostgresStore.migrate, many))
         assert sorted(name for names in ran for name in names) == [migration.name for migration in many[0].migrations()]
-        assert many[0].schema_version() == 2
+        assert many[0].schema_version() == len(many[0].migrations())
     finally:
         schemas.admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
         for each in many:

@@ -112,7 +112,7 @@ class World:
     def inputs_of(self, e: Execution) -> Inputs:
         """What the next turn of the execution takes."""
         ctx = {"id": e.id, "workflow": e.program.name, "version": e.program.version, "started_at": "2026-11-15T09:00:00Z", "attempt": 1,
-               "parent_id": e.parent.id if e.parent else None}  # fmt: skip
+               "parent_id": e.parent.id if e.parent else None, "resume_data": None}  # fmt: skip
         now, seed = self.moment(self.clock), f"{e.id}/{e.turns + 1}"
         return Inputs(now, seed, e.inputs, ctx, e.outcomes, tuple(e.signals), e.cancel)
 

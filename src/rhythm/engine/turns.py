@@ -161,7 +161,7 @@ class Step(Record):
 class Asking(Record):
     """How people are asked where a workflow does not say it."""
 
-    timeout_s: float = 86_400.0
+    timeout_s: float | None = 86_400.0  # None: as long as they like
     auto_escalate: bool = False  # when the time of one is over, the next is asked
     notify: str = ""  # the task that tells them
 
@@ -272,7 +272,7 @@ class Planner:
         )  # fmt: skip
 
 
-def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float, str]]:
+def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float | None, str]]:
     """Who is asked, for how long, and what follows when that time is over: the next one is asked, or nobody."""
     first = {"role": command.role, "timeout_s": command.timeout_s}
     asked = [first, *command.escalate]

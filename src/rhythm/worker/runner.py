@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from rhythm.engine.payload import dump, load
+from rhythm.engine.turns import Asking
 from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
@@ -185,7 +186,8 @@ class InProcessRunner(Runner):
         why_missing: Callable[[str], str], clock: Clock, observe: Observer | None = None,
     ) -> None:  # fmt: skip
         self.clock, self.find = clock, find
-        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, dead_after_s=1e9, beat_s=1e9, missing_task_grace_s=0.0)
+        settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, dead_after_s=1e9, beat_s=1e9, missing_task_grace_s=0.0,
+                                  asking=Asking(None))  # fmt: skip
         super().__init__(make_store(clock.us), tasks, settings, observe, clock.seconds, clock.us)
         self.worker.why_missing = why_missing
 

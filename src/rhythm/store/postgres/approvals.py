@@ -92,7 +92,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         now, by = self.db.now(), actor.name if actor else ""
         resumed = {row[0] for row in self.db.all("unpause", ids=sorted(known))}
         self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
-        told = json.dumps({"reason": reason, "data": json.loads(data)})
+        told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
         self._audit(actor, [Act("execution.resume", id, told) for id in known if id in resumed], now)
         return {id: id in resumed for id in known}
 
@@ -102,16 +102,20 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
 
     # services
 
-    def _fire_approvals(self, due: Sequence[str], now: int) -> int:
-        """Those whose time is over go to the next who may decide, or expire; their executions are locked and woken."""
+    def _fire_people(self, approvals: Sequence[str], pauses: Sequence[Row], now: int) -> int:
+        """Approvals and pauses whose time is over; their executions are locked and woken. The audit is the last lock of all."""
+        acts = [*self._fire_approvals(approvals, now), *self._fire_pauses(pauses, now)]
+        self._audit(SERVICE, acts, now)
+        return len(acts)
+
+    def _fire_approvals(self, due: Sequence[str], now: int) -> list[Act]:
+        """They go to the next who may decide, or expire."""
         over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
         self._end_approvals([each for each in over if each.on_deadline != ESCALATE], EXPIRED, (), "", now)
         self._escalate([(each, 0) for each in over if each.on_deadline == ESCALATE], now)
-        acts = {True: "approval.escalate", False: "approval.expire"}
-        self._audit(SERVICE, [Act(acts[each.on_deadline == ESCALATE], each.id) for each in over], now)
-        return len(over)
+        return [Act("approval.escalate" if each.on_deadline == ESCALATE else "approval.expire", each.id) for each in over]
 
-    def _fire_pauses(self, due: Sequence[Row], now: int) -> int:
+    def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
         over = {row[0] for row in self.db.all("unpause", ids=sorted(row[0] for row in due))} if due else set()
         ended = [id for id, then in due if then == CANCEL and id in over]
         self._cancel(ended)
@@ -119,8 +123,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
         told = '{"reason": "its pause is over"}'
         acts = [("execution.cancel", ended), ("execution.resume", resumed)]
-        self._audit(SERVICE, [Act(action, id, told) for action, which in acts for id in which], now)
-        return len(over)
+        return [Act(action, id, told) for action, which in acts for id in which]
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         raise NotImplementedError

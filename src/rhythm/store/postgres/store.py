@@ -560,7 +560,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         due = any((timers, waits, delayed, late, asked))
         count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
         if asked:
-            count += self._fire_approvals([row[0] for row in approvals], now) + self._fire_pauses(pauses, now)
+            count += self._fire_people([row[0] for row in approvals], pauses, now)
         return count, fired, self.db.all("next_due")[0][0]
 
     def _fire(

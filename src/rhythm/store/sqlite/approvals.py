@@ -128,8 +128,8 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             for id in (id for id, changed in resumed.items() if changed):
                 self._resumed(id, "manual", actor.name if actor else "", data, now, reason)
             self._look_up(known, resumed, now)
-            detail = json.dumps({"reason": reason, "data": json.loads(data)})
-            self._audit(actor, [Act("execution.resume", id, detail) for id, changed in resumed.items() if changed], now)
+            told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
+            self._audit(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
             return resumed
 
     def _known(self, ids: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,168 @@
+"""The tests that the sketch of pause and resume asks for, by their names, on its own definition and on both databases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rhythm
+from tests.app.conftest import MakeApp
+
+DEFINITION = Path(__file__).parents[2] / "examples" / "order_approval.steps.json"
+LARGE, SMALL = {"order": {"total": 15_000}}, {"order": {"total": 50}}
+WAIT = "30s"
+CYCLES = """workflow cycles(ctx, inputs) {
+  let seen = []
+  for (i in range(3)) {
+    let answer = await approval({ role: "manager", reason: `round ${i}` })
+    let done = await task("work", { n: i })
+    seen += [[answer.by[0], done]]
+  }
+  return { seen, mark: ctx.resume_data }
+}"""
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> rhythm.Rhythm:
+    def notify(recipients: list[str], message: str) -> None: ...
+
+    def work(n: int) -> int:
+        return n * 10
+
+    app = make_app(notify, work)
+    app.register(DEFINITION, CYCLES)
+    app.worker().start()
+    return app
+
+
+def until(found: Callable[[], Any]) -> Any:
+    for _ in range(3000):
+        if answer := found():
+            return answer
+        threading.Event().wait(0.01)
+    raise AssertionError("it never came")
+
+
+def paused(app: rhythm.Rhythm, handle: rhythm.Handle) -> rhythm.ApprovalView:
+    """The approval for which it is paused, as soon as it is."""
+    until(lambda: app.get(handle).status == "paused")
+    return until(lambda: app.approvals(execution=handle).items)[0]
+
+
+def test_executor_detects_pause_point_on_approval_required(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("order_approval", LARGE)
+    approval = paused(app, handle)
+    status = app.status(handle)
+    assert (status.status, status.paused_reason) == ("paused", "approval_required")
+    assert (status.paused_step_id, status.next_step_id) == ("require_approval", "allow_order")
+    assert status.paused_at is not None
+    assert (approval.role, approval.reason) == ("sales_manager", "Order requires approval")
+    assert app.resume_options(handle) == ("approve", "reject")
+    assert app.start_workflow("order_approval", SMALL).result(WAIT) == {"outcome": "allowed"}
+
+
+def test_executor_resumes_from_pause_point(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("order_approval", LARGE)
+    app.approve(paused(app, handle).id, by="ann")
+    assert handle.result(WAIT) == {"outcome": "allowed"}
+    assert [step.what for step in app.trace(handle)].count("turn") == 1, "what came before the pause is not run again"
+
+
+def test_context_preserved_across_pause(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("cycles", {"deep": {"list": [1, {"x": None}], "text": "ü"}})
+    approval = paused(app, handle)
+    before = app.store.load([handle.id])[0].snapshot
+    app.pause(handle, "look", by="ops")
+    app.resume(handle, by="ops")
+    app.pause(handle, by="ops")
+    app.resume(handle, "again", by="ops")
+    assert app.store.load([handle.id])[0].snapshot == before
+    for n in range(3):
+        app.approve((approval := until(lambda: app.approvals(execution=handle).items)[0]).id, by=f"person {n}")
+    assert handle.result(WAIT)["seen"] == [["person 0", 0], ["person 1", 10], ["person 2", 20]]
+    assert approval.reason == "round 2"
+
+
+def test_resume_is_idempotent(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("order_approval", LARGE)
+    approval = paused(app, handle)
+    app.pause(handle, "wait", by="ops")
+    assert [app.resume(handle, by="ops") for _ in range(3)] == [True, False, False]
+    app.approve(approval.id, by="ann", key="once")
+    app.approve(approval.id, by="ann", key="once")
+    assert handle.result(WAIT) == {"outcome": "allowed"}
+    assert [each.triggered_by for each in app.resume_requests(handle)] == ["manual", "approval"]
+    assert app.resume(handle, by="ops") is False
+
+
+def test_approval_triggers_resume(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("order_approval", LARGE)
+    approval = paused(app, handle)
+    app.approve(approval.id, by="ann", comment="good customer")
+    handle.result(WAIT)
+    (request,) = app.resume_requests(handle)
+    assert (request.triggered_by, request.triggered_by_id) == ("approval", approval.id)
+    assert request.trigger_data == {"decision": "approved", "by": ["ann"], "comment": "good customer"}
+    assert request.executed_at is not None
+    assert request.requested_at <= request.executed_at
+    assert request.error_message is None
+    rejected = app.start_workflow("order_approval", LARGE)
+    app.reject(paused(app, rejected).id, by="ann", comment="no")
+    with pytest.raises(rhythm.ExecutionFailed):
+        rejected.result(WAIT)
+    assert app.get(rejected).status == "blocked"
+    assert app.status(rejected).resume_error_message is not None
+
+
+def test_manual_resume(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("cycles", {})
+    paused(app, handle)
+    app.pause(handle, "the bank is down", by="ops")
+    status = app.status(handle)
+    assert (status.paused_reason, status.paused_by) == ("the bank is down", "ops")
+    approval = app.approvals(execution=handle).items[0]
+    app.approve(approval.id, by="ann")
+    with pytest.raises(rhythm.ResultTimeout):
+        handle.result("0.2s")
+    assert app.get(handle).paused_manually, "what was decided meanwhile waits"
+    assert app.resume(handle, "it is back", by="ops", data={"account": 7})
+    for _ in range(2):
+        app.approve(paused(app, handle).id, by="bob")
+    assert handle.result(WAIT)["mark"] == {"account": 7}
+    manual = app.resume_requests(handle)[1]
+    assert (manual.triggered_by, manual.triggered_by_id, manual.reason) == ("manual", "ops", "it is back")
+    assert (manual.trigger_data, manual.executed_at is not None) == ({"account": 7}, True)
+    assert [row.action for row in app.audit(object=handle.id)] == ["execution.resume", "execution.pause"]
+
+
+def test_paused_execution_times_out(app: rhythm.Rhythm) -> None:
+    text = DEFINITION.read_text().replace('"24h"', '"50ms"').replace("order_approval", "short")
+    app.register(text)
+    handle = app.start_workflow("short", LARGE)
+    with pytest.raises(rhythm.ExecutionFailed) as raised:
+        handle.result(WAIT)
+    assert (raised.value.status, app.approvals(status="expired").items[0].execution_id) == ("blocked", handle.id)
+    held, ended = app.start_workflow("order_approval", SMALL, delay="1h"), app.start_workflow("order_approval", LARGE)
+    paused(app, ended)
+    app.pause(held, timeout="50ms", by="ops")
+    app.pause(ended, timeout="50ms", then="cancel", by="ops")
+    until(lambda: [each.triggered_by for each in app.resume_requests(held)] == ["timeout"])
+    until(lambda: app.get(ended).status == "cancelled")
+
+
+def test_multiple_pause_cycles(app: rhythm.Rhythm) -> None:
+    handle = app.start_workflow("cycles", {})
+    for n in range(3):
+        approval = until(lambda n=n: [each for each in app.approvals(execution=handle) if each.reason == f"round {n}"])[0]
+        app.pause(handle, f"cycle {n}", by="ops")
+        app.approve(approval.id, by="ann")
+        app.resume(handle, by="ops", data={"cycle": n})
+    result = handle.result(WAIT)
+    assert result["seen"] == [["ann", 0], ["ann", 10], ["ann", 20]]
+    assert [each.triggered_by for each in app.resume_requests(handle)] == ["approval", "manual"] * 3
+    assert all(each.executed_at is not None for each in app.resume_requests(handle))
+    assert app.store.check(0.0) == []
