@@ -35,7 +35,7 @@ def test_all_that_people_decide_at_once_is_completed_and_audited(place: Place, c
         report = measured(at, SIZE)
         show("here", report, report.idle, *limits)
     assert (report.left, report.findings, report.audit.problems) == (0, [], ())
-    assert report.audit.rows == 11 + SIZE.paused + SIZE.singles + 2 * (SIZE.at_once + SIZE.singles)
+    assert report.audit.rows == 11 + 3 * SIZE.paused + SIZE.singles + 2 * (SIZE.at_once + SIZE.singles)
     assert len(report.pauses) == len(report.decisions) == len(report.answers) == SIZE.paused
     assert len(report.waves) == 3
     assert (len(report.by_hand.pauses), len(report.single_by_hand.resumes)) == (SIZE.at_once, SIZE.singles)
