@@ -92,16 +92,24 @@ class Report(Record):
     single_by_hand: ByHand
     whole: tuple[float, float]  # one request that pauses all of them, one that resumes them: to its answer
     idle: Idle | None
-    left: int  # executions that are not completed
-    findings: list[Any]
+    executions: int
+    completed: int
+    findings: list[Any]  # of the doctor
     audit: AuditCheck
+
+    @property
+    def sound(self) -> bool:
+        return self.completed == self.executions and not self.findings and self.audit.intact
 
 
 class World:
-    """A database, a worker process, a server process, and the people who have tokens for it."""
+    """A database, the people who have tokens for it, a worker process and a server process."""
 
-    def __init__(self, place: Place, worker: int, server: int, port: int) -> None:
-        self.place, self.worker, self.server, self.port = place, worker, server, port
+    worker = server = port = 0
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        place.app.register(FLOW)
         made = [place.app.create_token(f"person {n}", roles=["approver"], business_roles=["manager"]) for n in range(PEOPLE)]
         self.people = [token.secret for token in made]
         self.operator = place.app.create_token("operator", roles=["operator"]).secret
@@ -148,22 +156,20 @@ def until(done: Callable[[], bool]) -> None:
 
 @contextmanager
 def world(place: Place) -> Iterator[World]:
-    place.app.register(FLOW)
-    with place.workers(1, "warm") as worker, _server(place.url) as (server, port):
-        made = World(place, worker, server, port)
-        with closing(made.db):
-            yield made
+    made = World(place)
+    with closing(made.db), place.workers(1, "warm") as made.worker, _server(place.url) as (made.server, made.port):
+        yield made
 
 
 @contextmanager
 def _server(url: str) -> Iterator[tuple[int, int]]:
-    """The process of a server, and its port. It would be open if it found no token."""
+    """The process of a server, and its port. It finds tokens, so it lets nobody in without one."""
     command = [sys.executable, "-m", "rhythm", "server", "--port", "0", "--database", url]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr
             said = process.stderr.readline()
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/", said)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/api/v1 for those who have a token", said)
             assert found, said
             yield process.pid, int(found[1])
         finally:
@@ -184,11 +190,11 @@ def measured(at: World, size: Size) -> Report:
     answers, decisions, resumptions, waves = _decide_all(at, size)
     worker, server = at.cpu()
     cpu = (worker - before[0]) / size.paused, (server - before[1]) / size.paused
-    left = at.rows("SELECT count(*) FROM executions WHERE status <> 5")[0][0]
+    [(executions, completed)] = at.rows("SELECT count(*), sum(CASE status WHEN 5 THEN 1 ELSE 0 END) FROM executions")
     findings, audit = examine(at.place.app.store, GRACE_S), at.place.app.verify_audit()
     return Report(
         size, paused_s, pauses, single_pauses, single_decisions, answers, decisions, resumptions, waves, empty, cpu, by_hand,
-        single_by_hand, whole, idle, left, findings, audit,
+        single_by_hand, whole, idle, executions, completed, findings, audit,
     )  # fmt: skip
 
 
@@ -303,7 +309,9 @@ def people() -> None:
             before = _idle(at, max(size.idle_s for size in SIZES))
             for size in SIZES:
                 limits = place.raw(raw.approvals, size.paused, size.at_once)
-                show(where, measured(at, size), before, *limits)
+                report = measured(at, size)
+                show(where, report, before, *limits)
+                assert report.sound, (report.findings, report.audit.problems)
 
 
 def show(where: str, report: Report, before: Idle, pause_limit: float, decide_limit: float) -> None:
@@ -326,5 +334,6 @@ def show(where: str, report: Report, before: Idle, pause_limit: float, decide_li
     row(f"  one request that pauses {paused}, resumes them", ", ".join(map(show_s, report.whole)))
     if report.idle:
         row(f"  idle, {paused} paused", str(report.idle), f"nothing paused: {before}")
-    audit = f"audit of {report.audit.rows:,} rows {'whole' if report.audit.intact else 'BROKEN'}"
-    row(f"  not completed: {report.left}", f"findings of the doctor: {len(report.findings)}, {audit}")
+    ended = f"{report.completed / report.executions:.0%} of {report.executions:,} executions"
+    found = f"{len(report.findings)} findings of the doctor, {len(report.audit.problems)} of the audit ({report.audit.rows:,} rows)"
+    row("  completed", ended, found)
