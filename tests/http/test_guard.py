@@ -184,6 +184,15 @@ def test_an_execution_is_replaced_only_by_those_who_may_cancel_it(app: Rhythm, c
     assert len(app.list().items) == 1
 
 
+def test_whoever_registers_a_workflow_is_on_record_once_for_each_version(app: Rhythm, client: MakeClient) -> None:
+    author = client("author", name="Arthur")
+    for source in ("workflow a() {\n  return 1\n}", "workflow a() {\n  return 1\n}", "workflow a() {\n  return 2\n}"):
+        assert author.post("/api/v1/workflows", json={"source": source}).status_code == 201
+    acts = app.audit(action="workflow.register").items
+    assert [(act.actor, act.object) for act in acts] == [("Arthur", "a"), ("Arthur", "a")]
+    assert acts[0].detail["version"] == app.workflows()[0].version != acts[1].detail["version"]
+
+
 def test_a_path_adds_no_line_to_the_log(base: str, admin: Client, app: Rhythm, caplog: pytest.LogCaptureFixture) -> None:
     def silent(secret: str) -> None:
         raise Unavailable("the database does not answer")
