@@ -16,7 +16,7 @@ from rhythm.http import Server
 from rhythm.http.guard import PUBLIC
 from rhythm.http.routes import ROUTES
 from rhythm.rights import PERMISSIONS, ROLES
-from tests.http.conftest import Client, MakeClient
+from tests.http.conftest import Client, MakeClient, until
 from tests.support.serving import serving
 from tests.support.stores import rows
 
@@ -182,6 +182,38 @@ def test_an_execution_is_replaced_only_by_those_who_may_cancel_it(app: Rhythm, c
         answer = client(role).post("/api/v1/executions", json=start, headers={"Idempotency-Key": "k"})
         assert answer.status_code == status, answer.text
     assert len(app.list().items) == 1
+
+
+OWN = """
+@on("paid")
+workflow triggered(inputs) {
+  return inputs
+}
+workflow asks() {
+  return await approval({ role: "finance", reason: "why", notify: "tell" })
+}
+"""
+
+
+def test_nobody_is_there_before_what_an_event_starts(app: Rhythm, client: MakeClient) -> None:
+    app.register(OWN)
+    otto = client("operator", name="Otto")
+    for key in ("event:payment-1", "schedule:s@2027-01-15T08:00:00Z"):
+        forged = otto.post("/api/v1/executions", json={"workflow": "triggered", "inputs": 0}, headers={"Idempotency-Key": key})
+        assert (forged.status_code, forged.json()["code"]) == (422, "invalid_request")
+    otto.post("/api/v1/events", json={"type": "paid", "id": "payment-1", "data": 1})
+    assert [execution.inputs for execution in app.list()] == [1]
+
+
+def test_nobody_is_there_before_the_task_that_tells_of_an_approval(app: Rhythm, client: MakeClient) -> None:
+    app.register(OWN)
+    otto = client("operator", name="Otto")
+    for id in ("order-1-1-requested-0", "order-1.1.requested.0", "order-1 1 requested 0"):
+        otto.post("/api/v1/executions", json={"workflow": "wait", "id": id})
+    otto.post("/api/v1/executions", json={"workflow": "asks", "id": "order-1"})
+    with app.worker():
+        until(lambda: app.approvals().items)
+    assert "tell" in [execution.name for execution in app.list()]
 
 
 def test_whoever_registers_a_workflow_is_on_record_once_for_each_version(app: Rhythm, client: MakeClient) -> None:

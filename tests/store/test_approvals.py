@@ -189,10 +189,10 @@ def test_the_task_that_tells_people_is_queued_with_the_approval_and_once(store: 
     decide(store, "escalate")
     told = rows(store, "SELECT id, name, queue, max_attempts, inputs FROM executions WHERE name = 'tell' ORDER BY created_at, id DESC")
     assert [(id, queue, attempts) for id, _, queue, attempts, _ in told] == [
-        ("w-1-requested-0", "mail", 4), ("w-1-escalated-1", "mail", 4),
+        ("w 1 requested 0", "mail", 4), ("w 1 escalated 1", "mail", 4),
     ]  # fmt: skip
     assert [(json.loads(row[4])["event"], json.loads(row[4])["role"]) for row in told] == [("requested", "boss"), ("escalated", "chief")]
-    assert {"w-1-escalated-1", "w-1-requested-0"} <= claims(store, queues=("mail",)).keys()
+    assert {"w 1 escalated 1", "w 1 requested 0"} <= claims(store, queues=("mail",)).keys()
 
 
 def test_an_approval_that_is_held_back_is_asked_when_it_is_released(store: Store, clock: Clock) -> None:
@@ -207,7 +207,7 @@ def test_an_approval_that_is_held_back_is_asked_when_it_is_released(store: Store
     approval = store.approval("w.2")
     assert approval is not None
     assert approval.deadline_at == NOW + 63 * US
-    assert list(claims(store, queues=("mail",))) == ["w-2-requested-0"]
+    assert list(claims(store, queues=("mail",))) == ["w 2 requested 0"]
 
 
 def test_an_execution_that_ends_asks_nobody_any_more(store: Store) -> None:

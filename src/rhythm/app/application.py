@@ -22,6 +22,7 @@ from rhythm.app.checks import name as _name
 from rhythm.app.checks import number as _number
 from rhythm.app.checks import place as _place
 from rhythm.app.checks import possible as _possible
+from rhythm.app.checks import start_key as _start_key
 from rhythm.app.checks import text as _text
 from rhythm.app.checks import unknown as _unknown
 from rhythm.app.checks import valid_id as _valid_id
@@ -277,7 +278,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
             self._new_id() if request.id is None else _valid_id(request.id), type, name, _name(queue, "a queue"),
             dump(request.inputs, "inputs"), priority=_at_least(request.priority, -(2**31), "priority"),
             delay_s=0.0 if request.delay is None else duration_s(request.delay),
-            key=None if key is None else _name(key, "an idempotency_key"), attributes=_attributes(request.attributes),
+            key=None if key is None else _start_key(key, "an idempotency_key"), attributes=_attributes(request.attributes),
         )  # fmt: skip
 
     def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store) -> Handles:

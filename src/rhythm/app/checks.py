@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
 
 LONGEST_KEY = 200
+OWN_KEYS = ("event:", "schedule:")  # of what events and schedules start
 LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 
 
@@ -49,6 +50,13 @@ def name(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or not value.isprintable():
         raise ValueError(f"{what} is a text of 1 to {LONGEST_KEY} printable characters, not {value!r:.80}")
     return value
+
+
+def start_key(value: Any, what: str) -> str:
+    """The key of a start. Those of events and slots are taken: whoever used one would be there instead of what they start."""
+    if name(value, what).startswith(OWN_KEYS):
+        raise ValueError(f"{what} does not begin with {' or '.join(OWN_KEYS)}, as those of events and schedules do: {value!r:.80}")
+    return str(value)
 
 
 def at_least(value: Any, least: int, what: str) -> int:

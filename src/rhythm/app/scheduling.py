@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, cast
 
-from rhythm.app.checks import at_least, can_be, name, text
+from rhythm.app.checks import at_least, can_be, name, start_key, text
 from rhythm.app.handle import Handle
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
@@ -181,11 +181,10 @@ class Schedules(Part):
 
         A `key` that was used before for this workflow starts nothing: the execution that has it is returned.
         """
-        from rhythm.app.checks import name as checked
         from rhythm.engine.schedules import run_now
 
         schedule, actor = self._schedule(name)[0], acting(by)
-        key = None if key is None else checked(key, "a key")
+        key = None if key is None else start_key(key, "a key")
         program, id = self._current(schedule.workflow, self.store), self._new_id()
 
         def plan(due: Sequence[Due]) -> list[Firing]:

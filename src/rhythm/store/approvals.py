@@ -167,7 +167,10 @@ def next_stage(approval: StoredApproval, stage: int = 0) -> dict[str, Any]:
 
 
 def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
-    """The task that tells people about an approval, if its workflow names one: id, name, queue, attempts and inputs."""
+    """The task that tells people about an approval, if its workflow names one: id, name, queue, attempts and inputs.
+
+    Its id has spaces, which those that people choose have not: nobody can be there before it, and keep it from being told.
+    """
     task = json.loads(approval.notify)
     if task is None:
         return None
@@ -175,7 +178,7 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
         "event": what, "approval_id": approval.id, "execution_id": approval.execution_id, "workflow": approval.workflow,
         "role": approval.role, "reason": approval.reason, "data": json.loads(approval.data), "deadline_us": approval.deadline_at,
     }  # fmt: skip
-    id = f"{approval.id.replace('.', '-')}-{what}-{approval.escalated}"
+    id = f"{approval.id.replace('.', ' ')} {what} {approval.escalated}"
     return {"id": id, "name": task["task"], "queue": task["queue"], "max_attempts": task["attempts"], "inputs": json.dumps(told)}
 
 
