@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -157,6 +158,18 @@ def test_an_open_server_answers_to_the_names_of_this_machine_only(open_base: str
         "": 403,
     }.items():
         assert httpx.get(f"{open_base}/api/v1/executions", headers={"Host": host}).status_code == status, host
+
+
+def test_a_body_with_two_lengths_is_no_way_to_send_another_request(base: str, client: MakeClient) -> None:
+    host, port = base.removeprefix("http://").split(":")
+    token = client("operator").headers["Authorization"]
+    head = f"POST /api/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: {token}\r\nContent-Type: application/json\r\n"
+    body = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    with socket.create_connection((host, int(port)), 20) as sent:
+        sent.sendall((head + body).encode())
+        answer = b"".join(iter(lambda: sent.recv(4096), b""))  # until it is closed
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert (b"body_ambiguous" in answer, b'"ok"' in answer) == (True, False)
 
 
 def test_an_open_server_takes_nothing_from_a_proxy(open_base: str) -> None:

@@ -135,6 +135,28 @@ def test_the_command_serves_until_it_is_stopped_also_with_streams_open(tmp_path:
         assert process.wait(20) == 0
 
 
+def test_the_command_waits_for_no_request_that_does_not_come(tmp_path: Path) -> None:
+    code = "import sys, rhythm.cli.server as s, rhythm.cli.main as m; s.HEAD_S = 0.5; sys.exit(m.main(['server', '--port', '0']))"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            (port,) = re.findall(r":(\d+)/", process.stderr.readline())
+            request = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
+            for begun in (b"", b"GET /healthz HTTP/1.1\r\nX-Slow:", request + b"GET /healthz"):
+                with socket.create_connection(("127.0.0.1", int(port)), 20) as slow:
+                    slow.sendall(begun)
+                    while slow.recv(4096):  # until it is closed; else a timeout
+                        pass
+            with Client(f"http://127.0.0.1:{port}") as me:
+                me.post("/api/v1/workflows", json={"source": 'workflow wait() {\n  return await signal("go")\n}'})
+                with me.stream("GET", f"/api/v1/executions/{me.start('wait')}/stream") as answer:
+                    lines = answer.iter_lines()
+                    next(lines)
+                    assert httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+        finally:
+            process.kill()
+
+
 def test_the_command_asks_for_tokens_once_there_are_any(url: str, make_app: MakeApp, tmp_path: Path) -> None:
     secret = make_app().create_token("Ada", roles=["viewer"]).secret
     with rhythm_server(tmp_path, "--database", url, "--host", "0.0.0.0") as (_, said):

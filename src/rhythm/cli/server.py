@@ -12,6 +12,8 @@ SIGTERM or Ctrl-C: requests that are under way are answered, streams end. Exit c
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.connect import new_application
@@ -30,6 +32,7 @@ OPTIONS = (
     DATABASE,
 )
 GRACE_S = 10  # for requests that are under way when it is stopped
+HEAD_S = 20.0  # for what comes before the body of a request, from the first sign of it
 
 
 def run(args: Arguments) -> int:
@@ -65,13 +68,17 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
 
     from rhythm.http import Server
 
-    api = Server(app, tokens=tokens or None)
+    api, slow = Server(app, tokens=tokens or None), Slow()
 
     class Served(uvicorn.Server):  # type: ignore[misc]  # a module that is imported late has no types
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
             if self.started:
                 _say(_introduction(args.host, sockets[0].getsockname()[1], app, tokens))
+
+        async def on_tick(self, counter: int) -> bool:
+            slow.close(list(self.server_state.connections), time.monotonic())
+            return bool(await super().on_tick(counter))
 
         async def shutdown(self, sockets: Any = None) -> None:
             api.close()  # a stream has no end of its own, and would be waited for
@@ -83,6 +90,22 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
         served = Served(_config(uvicorn, args, api))
         served.run([bound])
     return 0 if served.started else 1
+
+
+class Slow:
+    """Ends connections on which a request begins and does not come: uvicorn waits for ever, and there are only so many."""
+
+    def __init__(self) -> None:
+        self._since: dict[Any, tuple[Any, float]] = {}  # connection: its request before, and since when it waits for the next
+
+    def close(self, connections: Iterable[Any], now: float) -> None:
+        before, self._since = self._since, {}
+        for each in connections:
+            if each.timeout_keep_alive_task is None and (each.cycle is None or each.cycle.response_complete):
+                last, since = before.get(each, (each.cycle, now))
+                self._since[each] = each.cycle, since if last is each.cycle else now
+                if self._since[each][1] <= now - HEAD_S:
+                    each.transport.close()
 
 
 def _bound(host: str, port: int) -> socket:

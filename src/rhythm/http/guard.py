@@ -55,6 +55,7 @@ class Guard:
         if (scope["method"], path_of(scope)) in PUBLIC:
             return None
         headers = Headers(scope=scope)
+        _refuse_two_lengths(headers)
         _refuse_other_sites(scope["method"], headers)
         given = headers.get("authorization")
         if given is None and await self._open():
@@ -95,6 +96,12 @@ def _secret(given: str | None) -> str:
     if scheme.lower() != "bearer" or not secret.strip():
         raise Refused(401, "token_invalid", "the header must be: Authorization: Bearer …", ASK)
     return secret.strip()
+
+
+def _refuse_two_lengths(headers: Headers) -> None:
+    """A body with two lengths ends elsewhere for a proxy than for us, and what follows would be another's request."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        raise Refused(400, "body_ambiguous", "a body has Content-Length or Transfer-Encoding, not both", {"Connection": "close"})
 
 
 def _refuse_other_sites(method: str, headers: Headers) -> None:
