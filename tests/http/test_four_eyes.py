@@ -137,6 +137,14 @@ def test_somebody_else_decides_whoever_had_a_hand_in_another_one(scene: Scene, c
     assert grace.post(f"/api/v1/approvals/{asked.id}/approve").status_code == 200
 
 
+@pytest.mark.parametrize("name", ["eve", "EVE", " Eve", "\uff25ve"])
+def test_not_with_another_token_of_almost_the_same_name(scene: Scene, client: MakeClient, name: str) -> None:
+    scene.eve.start("order")
+    asked = scene.asked()
+    other = client("approver", name=name, business=("finance",))
+    assert other.post(f"/api/v1/approvals/{asked.id}/approve").json()["code"] == "self_approval"
+
+
 def test_nobody_decides_on_an_open_server(scene: Scene) -> None:
     scene.otto.start("order")
     asked = scene.asked()

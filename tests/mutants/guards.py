@@ -914,7 +914,7 @@ PEOPLE = (
     ),
     Guard(
         "four eyes", approvals("the_starter_of_the_whole_family_is_meant", "what_is_refused_leaves_no_trace"),
-        engine=judged("if approval.four_eyes and (", "if False and ("),
+        engine=judged("if approval.four_eyes and who", "if False and who"),
     ),
     Guard(
         "what was shown is decided", approvals("what_is_refused_leaves_no_trace"),

@@ -117,6 +117,23 @@ def test_rows_cannot_be_changed_or_deleted(store: Store, text: str) -> None:
     assert (chain(store), store.verify_audit()) == (before, (Head(2, before[1].hash), []))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INSERT OR REPLACE INTO audit SELECT n, at, 'bob', token, source, action, object, detail, prev, hash FROM audit WHERE n = 1",
+        "INSERT OR REPLACE INTO audit_head SELECT one, n + 1, hash FROM audit_head",
+    ],
+)
+def test_rows_cannot_be_replaced(store: Store, text: str) -> None:
+    if isinstance(store, PostgresStore):  # which has no such statement: ON CONFLICT DO UPDATE is an update
+        text = text.replace("OR REPLACE ", "") + f" ON CONFLICT ({'one' if 'one' in text else 'n'}) DO UPDATE SET hash = ''"
+    act(store, "a", "b")
+    before = chain(store)
+    with pytest.raises(Exception, match="rows of audit are only ever added"):
+        rows(store, text)
+    assert (chain(store), store.verify_audit()) == (before, (Head(2, before[1].hash), []))
+
+
 @contextmanager
 def unguarded(store: Store) -> Iterator[None]:
     """For one who may take the triggers away."""

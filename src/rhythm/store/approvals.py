@@ -109,6 +109,13 @@ class Verdict(Record):
     stage: int | None = None  # escalated to this one of the stages
 
 
+def person(name: str) -> str:
+    """Whose name this is: ann, Ann and ANN are one."""
+    import unicodedata
+
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
 def judge(
     approval: StoredApproval,
     made: Sequence[StoredDecision],
@@ -123,12 +130,13 @@ def judge(
     `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `concerned`: who gave the execution its data.
     A decision that comes after the deadline comes too late, also when nobody has told so yet.
     """
-    name = wanted.actor.name
-    if any(each.actor == name and each.key is not None and each.key == wanted.key and each.decision == wanted.decision for each in made):
+    name, who = wanted.actor.name, person(wanted.actor.name)
+    own = [each for each in made if person(each.actor) == who]
+    if any(each.key is not None and each.key == wanted.key and each.decision == wanted.decision for each in own):
         return Verdict(repeated=True)
     if approval.ended_at is not None and approval.decision is None:
         return Verdict("approval_cancelled")
-    voted = any(each.actor == name and each.role == approval.role and each.decision != ESCALATE for each in made)
+    voted = any(each.role == approval.role and each.decision != ESCALATE for each in own)
     if voted and wanted.decision != ESCALATE:
         return Verdict("decision_repeated")
     if approval.ended_at is not None:
@@ -141,7 +149,7 @@ def judge(
         return Verdict("role_revoked" if approval.role in revoked else "wrong_role")
     if wanted.decision == ESCALATE:
         return _escalated(approval, wanted)
-    if approval.four_eyes and (name == approval.requested_by or name in concerned):
+    if approval.four_eyes and who in {person(each) for each in (approval.requested_by or "", *concerned)}:
         return Verdict("self_approval")
     if wanted.decision == REJECT:
         return Verdict(ended=REJECTED, by=(name,))

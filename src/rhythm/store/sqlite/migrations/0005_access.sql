@@ -17,6 +17,8 @@ CREATE INDEX audit_object ON audit (object, n);
 CREATE INDEX audit_actor ON audit (actor, n);
 CREATE INDEX audit_action ON audit (action, n);
 CREATE TRIGGER audit_unchanged BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
+CREATE TRIGGER audit_once BEFORE INSERT ON audit WHEN EXISTS (SELECT 1 FROM audit WHERE n = new.n)  -- OR REPLACE deletes without a trigger
+BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 CREATE TRIGGER audit_kept BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 
 -- Where the chain ends; it only moves on.
@@ -24,3 +26,4 @@ CREATE TABLE audit_head (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT 
 CREATE TRIGGER audit_head_forward BEFORE UPDATE ON audit_head WHEN new.n <= old.n BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 CREATE TRIGGER audit_head_kept BEFORE DELETE ON audit_head BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
 INSERT INTO audit_head VALUES (1, 0, '0000000000000000000000000000000000000000000000000000000000000000');
+CREATE TRIGGER audit_head_once BEFORE INSERT ON audit_head BEGIN SELECT RAISE(ABORT, 'rows of audit are only ever added'); END;
