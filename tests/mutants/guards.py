@@ -948,8 +948,8 @@ PEOPLE = (
     ),
     Guard(
         "what let it go on is done with its turn", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
-        lite_code("_commit_turn", "self._executed(turn.id, turn.resumed, error, now)", "pass"),
-        pg_code("run", "self._executed([turn for turn in won if turn.resumed is not None])", "pass", "flush"),
+        lite_code("_commit_turn", "self._executed(turn.id, upto, error, now)", "pass"),
+        pg_code("run", "self._executed(won)", "pass", "flush"),
     ),
     Guard(
         "only what the turn knew is done with it", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),

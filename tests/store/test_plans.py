@@ -120,7 +120,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
     ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
     ("unpause", dict(ids=IDS), "executions_pkey"),
-    ("concerned", dict(id="w0"), "executions_pkey resumes_of"),
+    ("circumstances", dict(id="w0.1", execution_id="w0"), "executions_pkey resumes_of approval_decisions_pkey"),
     ("due_approvals", dict(now=1, limit=10), "approvals_due"),
     ("due_pauses", dict(now=1, limit=10), "executions_paused"),
     ("free_due", dict(ids=IDS, now=1), "ready_pkey"),

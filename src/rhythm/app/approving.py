@@ -163,7 +163,7 @@ class Approvals(Part):
         return self._views([self._approval(id)])[0]
 
     def _approval(self, id: str) -> StoredApproval:
-        found = self.store.approval(id) if isinstance(id, str) and id.isprintable() else None
+        found = self.store.approval(_possible(id))
         return found if found is not None else _no_approval(id)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
@@ -189,12 +189,11 @@ class Approvals(Part):
         return self._decide(id, ESCALATE, by, comment, None, key, None if to is None else name(to, "a role"))
 
     def _decide(self, id: str, what: str, by: By, comment: str, shown: str | None, key: str | None, to: str | None = None) -> ApprovalView:
-        before = self._approval(id)
         if len(text(comment, "a comment")) > LONGEST_COMMENT:
             raise ValueError(f"a comment has at most {LONGEST_COMMENT:,} characters, not {len(comment):,}")
         known = None if key is None else name(key, "a key")
         actor, hold = acting(by), not self.settings.auto_resume_after_approval
-        verdict = self.store.decide(before.id, Decision(actor, what, comment, shown, known, to, hold))
+        verdict = self.store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
         if verdict is None:
             _no_approval(id)
         after = self._approval(id)
@@ -269,6 +268,11 @@ class Approvals(Part):
         """Whatever let an execution go on, oldest first."""
         self._execution(id)
         return [_request(row) for row in self.store.resumes(str(id))]
+
+
+def _possible(id: Any) -> str:
+    """The id of an approval that there may be: what no database could hold is asked of none."""
+    return id if isinstance(id, str) and id.isprintable() else _no_approval(id)
 
 
 def _no_approval(id: Any) -> NoReturn:

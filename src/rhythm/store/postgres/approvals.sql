@@ -48,10 +48,13 @@ WHERE a.id = x.id AND a.status IS NULL
 SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
--- name: concerned
--- Who gave an execution, or what started it, data when it went on.
-SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q ON q.execution_id = ANY(ARRAY[e.id, e.root_id])
-WHERE e.id = %(id)s AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+-- name: circumstances
+-- Of a decision: the time, who gave the execution, or what started it, data when it went on, and the decisions before.
+SELECT now_us(),
+  ARRAY(
+    SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q ON q.execution_id = ANY(ARRAY[e.id, e.root_id])
+    WHERE e.id = %(execution_id)s AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'),
+  (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = %(id)s)
 
 -- name: pause
 UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,
