@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         approval,
         approvals,
         approve,
+        bulk,
         cancel,
         delete_schedule,
         escalate,
@@ -45,19 +46,24 @@ if TYPE_CHECKING:
         start_many,
         start_workflow,
         status,
+        terminate,
         trace,
+        why,
         workers,
         workflows,
     )
+    from rhythm.app.operating import BulkView
     from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
     from rhythm.app.scheduling import FireView, ScheduleView
+    from rhythm.app.why import WhyView
     from rhythm.errors import (
         Conflict,
         Denied,
         DuplicateTask,
         ExecutionFailed,
         FlowError,
+        InvalidEvent,
         InvalidId,
         InvalidPayload,
         InvalidProgram,
@@ -89,14 +95,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _ERRORS = (
-    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidId InvalidPayload InvalidProgram InvalidSchedule InvalidSetting "
-    "NotDelivered NotInitialised NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError TaskCancelled "
-    "TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule UnknownToken UnknownWorkflow"
+    "Conflict Denied DuplicateTask ExecutionFailed FlowError InvalidEvent InvalidId InvalidPayload InvalidProgram InvalidSchedule "
+    "InvalidSetting NotDelivered NotInitialised NotRetryable ResultTimeout RetryLater RhythmError ScheduleOfWorkflow StoreError "
+    "TaskCancelled TaskFailed TokenRevoked Unavailable Undecidable UnknownApproval UnknownExecution UnknownSchedule UnknownToken "
+    "UnknownWorkflow"
 )
 _OF_THE_DEFAULT = (
     "start_workflow start_many queue_task queue_many get list_executions result trace workflows signal publish cancel pause resume "
     "retry workers queues pause_queue resume_queue approvals approval approve reject escalate status resume_options resume_requests "
-    "schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule"
+    "schedule schedules get_schedule next_times pause_schedule resume_schedule run_schedule delete_schedule "
+    "terminate bulk why"
 )
 _OF_THE_APP = "ExecutionView Handle Page QueueView Rhythm Start TraceStep WorkerView WorkflowView"
 _HOMES = {
@@ -108,23 +116,26 @@ _HOMES = {
     **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
     **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
+    "BulkView": "rhythm.app.operating",
+    "WhyView": "rhythm.app.why",
     **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.scheduling"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }
 
 __all__ = [
-    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "Conflict",
-    "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FireView", "FlowError", "Handle",
-    "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule", "InvalidSetting", "NewToken", "NotDelivered", "NotInitialised",
-    "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView", "RetryLater", "Rhythm", "RhythmError",
-    "ScheduleOfWorkflow", "ScheduleView", "Start", "StatusView", "StoreError", "Task", "TaskCancelled", "TaskFailed", "TokenRevoked",
-    "TokenView", "TraceStep", "Unavailable", "Undecidable", "UnknownApproval", "UnknownExecution", "UnknownSchedule", "UnknownToken",
-    "UnknownWorkflow", "WorkerHealth", "WorkerView", "WorkflowView", "approval", "approvals", "approve", "cancel", "current",
-    "delete_schedule", "escalate", "get", "get_schedule", "init", "list_executions", "next_times", "pause", "pause_queue",
-    "pause_schedule", "publish", "queue_many", "queue_task", "queues", "reject", "result", "resume", "resume_options", "resume_queue",
-    "resume_requests", "resume_schedule", "retry", "run_schedule", "schedule", "schedules", "signal", "start_many", "start_workflow",
-    "status", "task", "trace", "workers", "workflows",
+    "Actor", "ApprovalPage", "ApprovalView", "AsyncHandle", "AsyncRhythm", "AuditCheck", "AuditPage", "AuditView", "BulkView",
+    "Conflict", "Current", "DecisionView", "Denied", "DuplicateTask", "ExecutionFailed", "ExecutionView", "FireView", "FlowError",
+    "Handle", "InvalidEvent", "InvalidId", "InvalidPayload", "InvalidProgram", "InvalidSchedule", "InvalidSetting", "NewToken",
+    "NotDelivered", "NotInitialised", "NotRetryable", "Page", "PooledWorker", "QueueView", "ResultTimeout", "ResumeRequestView",
+    "RetryLater", "Rhythm", "RhythmError", "ScheduleOfWorkflow", "ScheduleView", "Start", "StatusView", "StoreError", "Task",
+    "TaskCancelled", "TaskFailed", "TokenRevoked", "TokenView", "TraceStep", "Unavailable", "Undecidable", "UnknownApproval",
+    "UnknownExecution", "UnknownSchedule", "UnknownToken", "UnknownWorkflow", "WhyView", "WorkerHealth", "WorkerView", "WorkflowView",
+    "approval", "approvals", "approve", "bulk", "cancel", "current", "delete_schedule", "escalate", "get", "get_schedule", "init",
+    "list_executions", "next_times", "pause", "pause_queue", "pause_schedule", "publish", "queue_many", "queue_task", "queues",
+    "reject", "result", "resume", "resume_options", "resume_queue", "resume_requests", "resume_schedule", "retry", "run_schedule",
+    "schedule", "schedules", "signal", "start_many", "start_workflow", "status", "task", "terminate", "trace", "why", "workers",
+    "workflows",
 ]  # fmt: skip
 
 

@@ -182,7 +182,8 @@ class Denied(RhythmError):
 
 
 class Undecidable(RhythmError):
-    """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`, `approval_cancelled` or `no_escalation`."""
+    """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`, `approval_expired`,
+    `approval_cancelled` or `no_escalation`."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

@@ -247,6 +247,15 @@ workflow main() {
     assert why(app, "h") == [("it waits for the signal `go`", ("rhythm signal h go JSON",))]
 
 
+def test_why_names_who_is_to_decide(make_app: MakeApp) -> None:
+    app = make_app(flows=('workflow ask() { await approval({ role: "boss", reason: "Order 7", timeout: "1d" }) }',))
+    with app.worker():
+        app.start_workflow("ask", id="a")
+        (reason,) = until(lambda: [reason for reason in app.why("a").reasons if "decide" in reason.what])
+    assert reason.what == "it waits for somebody with the role `boss` to decide: Order 7"
+    assert (reason.commands, reason.until is not None) == (("rhythm approve a.1", "rhythm reject a.1"), True)
+
+
 def test_why_tells_of_pauses_cancels_retries_and_ends(make_app: MakeApp) -> None:
     def flaky() -> None:
         raise ConnectionError("no route")

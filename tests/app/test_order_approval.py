@@ -16,7 +16,7 @@ from rhythm.app.approving import ApprovalView, StatusView
 from rhythm.engine.doctor import examine
 from rhythm.store.access import Actor
 from tests.app.conftest import MakeApp
-from tests.support.steps import approval, choice, document, end, parallel, task, wait
+from tests.support.steps import approval, block, choice, document, end, parallel, task, wait
 
 ORDER = Path(__file__).parents[2] / "examples" / "order_approval.steps.json"
 WAIT = "20s"
@@ -233,6 +233,25 @@ def test_a_parent_sees_a_blocked_child_as_failed_with_the_reason(office: Office)
     asked = office.asked_by_anyone()
     office.app.reject(asked.id, by=MANAGER)
     assert handle.result(WAIT) == ["ChildFailed", "`order_approval` was blocked: Order requires approval: rejected", "Blocked"]
+
+
+def test_a_blocked_child_stays_blocked_when_its_parent_is_retried(office: Office) -> None:
+    office.app.register(document(block("no", reason="closed")))
+    handle = office.start('workflow parent(inputs) {\n  return await workflow("main", inputs)\n}', {})
+    with pytest.raises(rhythm.ExecutionFailed, match="`main` was blocked: closed"):
+        handle.result(WAIT)
+    with pytest.raises(rhythm.NotRetryable, match="failed when what it had waited for was done"):
+        office.app.retry(handle.id)
+
+
+def test_an_event_starts_the_steps_that_are_on_it(office: Office) -> None:
+    office.app.register(document(end("end", "${order.total}"), on=["order.created", "order.changed"]))
+    office.app.publish("order.created", BIG)
+    for _ in range(2000):
+        if (found := office.app.list("main").items) and found[0].ended:
+            break
+        threading.Event().wait(0.01)
+    assert [(execution.result, execution.attributes["event_type"]) for execution in found] == [(15000, "order.created")]
 
 
 def test_folders_give_their_steps_files_and_no_other_json(make_app: MakeApp, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_file_that_cannot_be_read_is_one_line(shell: Shell, command: str, name: 
 def test_empty_folder_says_so(shell: Shell) -> None:
     (shell.folder / "empty").mkdir()
     ran = shell.rhythm("check", "empty")
-    assert (ran.returncode, ran.stderr) == (2, "rhythm: there is no .flow file in empty\n")
+    assert (ran.returncode, ran.stderr) == (2, "rhythm: there is no .flow or .steps.json file in empty\n")
 
 
 def test_listing_shows_every_instruction_with_its_line(shell: Shell) -> None:

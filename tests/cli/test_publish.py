@@ -21,6 +21,13 @@ def test_publish_says_what_it_starts_and_an_id_counts_once(rhythm: Command, make
     assert app.store.get([started.id])[started.id].started_by == "Ada"
 
 
+def test_workflows_tells_which_events_start_one(rhythm: Command, make_app: MakeApp) -> None:
+    make_app(flows=(SHIP, "workflow other { return 1 }"))
+    assert "started by  event order.paid\n" in rhythm("workflows ship").out
+    assert "started by" not in rhythm("workflows other").out
+    assert rhythm("workflows ship --output json").json["on"] == ["order.paid"]
+
+
 def test_data_of_an_event_is_json(rhythm: Command, make_app: MakeApp) -> None:
     app = make_app(flows=(SHIP,))
     for given, data in (("[1]", [1]), ('"text"', "text"), (None, None)):

@@ -29,7 +29,7 @@ def lines(text: str) -> list[list[str]]:
 
 def test_a_schedule_is_made_and_its_times_are_shown_on_the_clocks_of_its_zone(rhythm: Command, app: Rhythm) -> None:
     made = rhythm("schedules", "create", "nightly", "report", "--cron", "30 2 * * *", "--tz", "Asia/Tokyo", "-i", "a:=1", "--catch-up", "3",
-                  "--overlap", "queue", "--as", "ada")  # fmt: skip
+                  "--overlap", "queue", "--by", "ada")  # fmt: skip
     first, *times = made.out.splitlines()
     assert first == "schedule nightly starts report: 30 2 * * * Asia/Tokyo"
     assert [time.split(" ", 2)[2] for time in times] == ["02:30:00 JST"] * 3
@@ -64,14 +64,14 @@ def test_schedules_are_listed_and_shown(rhythm: Command, app: Rhythm) -> None:
 
 def test_it_is_paused_resumed_run_and_deleted(rhythm: Command, app: Rhythm) -> None:
     app.schedule("s", "report", every=60)
-    assert rhythm("schedules", "pause", "s", "--reason", "why", "--as", "ada").out.startswith("paused schedule s; ")
+    assert rhythm("schedules", "pause", "s", "--reason", "why", "--by", "ada").out.startswith("paused schedule s; ")
     assert rhythm("schedules", "pause", "s").out.startswith("it was paused already: schedule s; ")
     assert (app.get_schedule("s").paused_by, app.get_schedule("s").paused_reason) == ("ada", "why")
-    id = rhythm("schedules", "run", "s", "--as", "ada").out.strip()
+    id = rhythm("schedules", "run", "s", "--by", "ada").out.strip()
     assert app.get(id).started_by == "schedule:s"
     assert rhythm("schedules", "resume", "s").out.startswith("resumed schedule s")
     assert rhythm("schedules", "resume", "s").out == "schedule s was not paused\n"
-    assert rhythm("schedules", "delete", "s", "--as", "ada").out == "deleted schedule s; what it has started goes on\n"
+    assert rhythm("schedules", "delete", "s", "--by", "ada").out == "deleted schedule s; what it has started goes on\n"
     assert app.schedules() == []
     assert {entry.source for entry in app.audit(actor="ada").items} == {"cli"}
 

@@ -77,6 +77,13 @@ def test_start_registers_a_file_and_waits_for_its_end(shell: Shell) -> None:
     )
 
 
+def test_show_names_the_step_that_waits(shell: Shell) -> None:
+    shell.write("wait.json", '{"workflow_id": "hold", "steps": [\n  {"id": "w", "type": "wait", "signal": "go", "timeout": "1h"}\n]}')
+    shell.write("tasks.py", "import rhythm\n")
+    shell.rhythm("start", "wait.json", "--id", "h1", "--wait", "--app", "tasks.py", "--timeout", "1s")
+    assert "signal go (step w, line 2)" in shell.rhythm("show", "h1").stdout
+
+
 def test_a_blocked_execution_is_shown_as_what_it_is(shell: Shell) -> None:
     shell.write(
         "stop.json", '{"workflow_id": "stop", "steps": [\n  {"id": "no", "type": "action", "action": "block", "reason": "closed"}\n]}'

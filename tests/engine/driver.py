@@ -18,7 +18,7 @@ from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
-from rhythm.lang.flow.compile import compile_flow
+from rhythm.lang.languages import compile_text
 from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
@@ -122,7 +122,7 @@ class FaultyStore:
 @cache
 def definitions(text: str) -> list[Definition]:
     """Compiled once: a test of interruptions makes hundreds of worlds of one text."""
-    programs = compile_flow(text, "main.flow").programs_or_raise()
+    programs = compile_text(text, "main.json" if text.startswith("{") else "main.flow").programs_or_raise()
     return [definition_of(p, text) for p in programs]
 
 

@@ -139,8 +139,12 @@ def approval(id: str, n: int) -> str:
     return f"INSERT INTO approvals ({columns}) VALUES ({values})"
 
 
-def decided(actor: str) -> str:
-    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', '', '', NULL, NULL, 1)"
+def decides(changes: str) -> str:
+    return f"UPDATE approvals SET {changes} WHERE id = 'run.9'"
+
+
+def decided(actor: str, at: int = 1) -> str:
+    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', '', '', NULL, NULL, {at})"
 
 
 def audited(actor: str, at: int) -> str:
@@ -179,7 +183,15 @@ PAST = EPOCH_US - 10**10
 LONG_PAST = PAST - 30_000_000
 OWNED = '[1, "value", null, {}]'
 
+
 # rule, the execution that is named, how it is damaged, and which other rules may see it too
+def taken(event: str) -> str:
+    return (
+        "INSERT INTO event_waits (execution_id, n, type, wanted, since, held, status, event_id, ended_at) "
+        f"VALUES ('run', 99, 'paid', '{{}}', 0, (1 = 0), 5, '{event}', 1)"
+    )
+
+
 DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str]]] = [
     ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 999999")), {"fences_drawn"}),
     ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 999999")), {"fences_drawn"}),
@@ -278,7 +290,20 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 3 WHERE id = 's2'",), set()),
     ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 5 - n WHERE name = 'later'",), set()),
     ("signals_taken", "run", ("UPDATE workflow_signals SET consumed_seq = 9 WHERE id = 's0'",), set()),
+    ("events_kept", "run", (taken("gone"),), set()),
+    ("events_kept", "run", ("INSERT INTO events VALUES ('e', 'sent', 1, 'null', 1)", taken("e")), set()),
+    ("triggers_current", "main", ("INSERT INTO event_triggers VALUES ('paid', 'main', 'other', 'default', NULL)",), set()),
+    ("triggers_current", "ghost", ("INSERT INTO event_triggers VALUES ('paid', 'ghost', '1', 'default', NULL)",), set()),
     ("audit_chained", "row 1", (audited("x", 1),), set()),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'approved'")), set()),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'rejected'")), set()),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides("four_eyes = (1 = 1), requested_by = 'ann'"), decided("ann")),
+     {"decisions_audited"}),
+    ("approvals_entitled", "run.9", (approval("run", 9), decided("ann", 2)), {"decisions_audited"}),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5")), set()),
+    ("approvals_awaited", "old", (approval("old", 9), "UPDATE approvals SET status = NULL, ended_at = NULL WHERE id = 'old.9'"), set()),
+    ("overdue", "run", (approval("run", 9), decides(f"status = NULL, ended_at = NULL, deadline_at = {PAST}")), set()),
+    ("overdue", "run", (executions("run", f"paused_at = 1, paused_until = {PAST}"),), set()),
     ("decisions_audited", "run.9", (decided("ann"),), set()),
     ("decisions_audited", "run.9", (decided("ann"), audited("bob", 1)), {"audit_chained"}),
     ("decisions_audited", "run.9", (decided("ann"), audited("ann", 2)), {"audit_chained"}),

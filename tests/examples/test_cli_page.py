@@ -19,10 +19,12 @@ EXAMPLES = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", SESSION, re.MULTIL
 VARYING = {
     r"^order (is|waits for) .*\n": "",  # how it is while one waits: every change, or none if it was fast
     r"\n+$": "\n",
+    r'"started_by": "[^"]+"': "BY",
     r"rhy_[0-9a-hjkmnp-tv-z]{12}_[0-9a-hjkmnp-tv-z]{52}": "SECRET",
     r"\b[0-9a-hjkmnp-tv-z]{12}\b": "TOKEN",
     r"\b\d+:[0-9a-f]{64}\b": "HEAD",
     r"\b[0-9a-hjkmnp-tv-z]{26}\b": "ID",
+    r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d \d\d:\d\d:\d\d CES?T": "SLOT",
     r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+Z| UTC)?)?": "TIME",
     r"^\d+ +TIME|\b\d+ rows": "N",  # of the audit
     r"^ *\d+\.\d\ds  ": "",
@@ -58,7 +60,7 @@ def test_session_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 def test_page_shows_every_command_on_a_database() -> None:
     assert {command.split()[0] for command, _ in EXAMPLES} == {
         "start", "list", "show", "trace", "result", "signal", "publish", "why", "cancel", "terminate", "retry", "pause", "resume",
-        "workflows", "workers", "queues", "queue", "token", "audit",
+        "workflows", "workers", "queues", "queue", "token", "audit", "schedules",
     }  # fmt: skip
     table = re.findall(r"`rhythm (\w+)`", PAGE.split("**Which database.**")[0])
     assert set(table) <= COMMANDS.keys()

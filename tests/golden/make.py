@@ -5,9 +5,10 @@
 The files of a format version are never made again once that version is released: they stand for what is in people's databases. A
 new format version gets a new folder, next to the old ones. Until the release, run this after a change of the format.
 
-For each `NAME.flow` in the folder it writes `NAME.program.json`, the program as it is stored, and `NAME.json`: each execution of
-one run (the workflow, and its branches and children) with its turns. A turn has the inputs that it took and the snapshot that was
-stored after it, as text. Inputs hold all that has ended so far, so that an execution goes on from any of the snapshots by itself.
+For each `NAME.flow` and `NAME.steps.json` in the folder it writes `NAME.program.json`, the program as it is stored, and `NAME.json`:
+each execution of one run (the workflow, and its branches and children) with its turns. A turn has the inputs that it took and the
+snapshot that was stored after it, as text. Inputs hold all that has ended so far, so that an execution goes on from any of the
+snapshots by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from rhythm.ir.codec import dump_program
 from rhythm.ir.instructions import IR_VERSION
-from rhythm.lang.flow.compile import compile_flow
+from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text
 from rhythm.vm.machine import Inputs, Outcome, Signal
 from rhythm.vm.snapshot import SNAPSHOT_VERSION, encode_snapshot
 from tests.support.world import Execution, World
@@ -35,6 +36,7 @@ RUNS: dict[str, dict[str, Any]] = {  # what each workflow is run with, and what 
     "completed_loop": {"inputs": {"xs": [3, 1, 2]}},
     "approval": {"inputs": {"id": 7}, "decisions": [{"decision": "approved", "by": ["ann", "bob"], "comment": "", "at": None}]},
     "cancelled": {"cancel_at": 5},
+    "steps": {"inputs": {"order": {"total": 15000}}, "decisions": [{"decision": "rejected", "by": ["ann"], "comment": "", "at": None}]},
     "started": {"signals": [{"at": 2, "name": "go", "payload": "went"}]},
 }
 
@@ -79,7 +81,8 @@ def decode_inputs(fields: dict[str, Any]) -> Inputs:
 def record(name: str) -> tuple[str, dict[str, Any]]:
     """The stored program of a workflow, and its run."""
     run = RUNS[name]
-    programs = compile_flow((FOLDER / f"{name}.flow").read_text(encoding="utf-8"), f"{name}.flow").programs_or_raise()
+    [path] = [path for path in FOLDER.glob(f"{name}.*") if path.name.endswith(FOUND_IN_FOLDERS)]
+    programs = compile_text(path.read_text(encoding="utf-8"), path.name).programs_or_raise()
     world = Recorder(list(programs))
     world.decisions = list(run.get("decisions", []))
     world.run(name, run.get("inputs"), run.get("signals"), cancel_at=run.get("cancel_at"))

@@ -44,6 +44,7 @@ def test_the_document_says_of_every_route_what_it_does_and_needs() -> None:
 def known(app: Rhythm) -> dict[str, list[str]]:
     """Ids and names that exist: of executions in every state, of approvals, of others."""
     app.register(FLOW)
+    app.schedule("nightly", "wait", cron="0 3 * * *")
     ids = [app.start_workflow(name, {"a": 1, "b": 2}, by="Otto").id for name in ("wait", "add", "asks", "asks", "fan")]
     with app.worker():
         until(lambda: len(app.approvals().items) == 2 and app.get(ids[1]).ended)
@@ -52,6 +53,7 @@ def known(app: Rhythm) -> dict[str, list[str]]:
         "approvals": [view.id for view in app.approvals()],
         "workflows": ["wait", "asks"],
         "queues": ["default", "system"],
+        "schedules": ["nightly"],
     }
 
 

@@ -74,11 +74,14 @@ def test_text_that_is_no_workflow(text: str, code: str, under: str, says: str) -
 
 WRONG: list[tuple[str, str, str, str]] = [  # document, code, pointer, part of the message or help
     (document(allow(), version=1), "S006", "/version", "text of at most 200 characters"),
-    (document(allow(), workflow_id=""), "S006", "/workflow_id", "text of at most 200 characters"),
+    (document(allow(), workflow_id="a/b"), "S006", "/workflow_id", "letters, digits, -, _ and ."),
     (document(allow(), workflow_id="x" * 201), "S002", "/workflow_id", "find a shorter name"),
     (document(allow(), on=[]), "S006", "/on", "a name, or a list of names"),
     (document(allow(), timeout="soon"), "S006", "/timeout", '"soon" is not a duration'),
     (document(allow(), timeout="${x}"), "S006", "/timeout", "is not a duration"),
+    (document(allow(), schedule=7), "S006", "/schedule", "a schedule needs `cron`"),
+    (document(allow(), schedule=["0 9 * * *", "0 25 * * *"]), "S006", "/schedule/1", "25"),
+    (document(allow(), schedule={"cron": "0 9 * * *", "zone": "UTC"}), "S006", "/schedule", "tz, overlap, catch_up, inputs"),
     (document(allow(), titel="x"), "S004", "/titel", "possible are workflow_id, version, name"),
     (document(allow(), que="x"), "S004", "/que", 'did you mean "queue"?'),
     ('{"steps": [{"id": "a", "type": "end"}]}', "S005", "", 'a workflow needs "workflow_id"'),
@@ -264,6 +267,9 @@ def test_the_whole_text_is_the_version() -> None:
 def test_what_the_document_says_of_the_workflow_are_options_of_its_program() -> None:
     [program] = compile_steps(document(allow(), version="1.0", name="Title", on="e", queue="q", timeout="1h")).programs
     assert program.options == {"version": "1.0", "title": "Title", "on": ["e"], "queue": "q", "timeout": 3600.0}
+    daily, hourly = {"cron": "0 9 * * *", "tz": "Europe/Berlin"}, {"cron": "0 * * * *"}
+    [program] = compile_steps(document(allow(), schedule=[daily, "0 * * * *"])).programs
+    assert program.options == {"schedule": [daily, hourly]}
     [program] = compile_steps(document(allow(), on=["e", "f"])).programs
     assert program.options == {"on": ["e", "f"]}
 

@@ -10,7 +10,7 @@ import pytest
 from rhythm.store.base import CANCELLED, COMPLETED, EVENT, FAILED, Needed, NewEvent, NewWait, Store
 from rhythm.store.events import PAGE, Event, Wait, matches
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, turn, workflow
-from tests.support.stores import Stores, ready_rows
+from tests.support.stores import Stores, ready_rows, rows
 
 
 @pytest.fixture
@@ -247,6 +247,26 @@ def test_an_event_that_somebody_has_taken_is_kept_until_its_end(store: Store, cl
     assert (store.prune_events(10.0, 10), ended(store)) == (0, [(1, COMPLETED, "e1")])
     assert outcome(store, turn(claims(store)["w"], 1, end="finish", status=COMPLETED)) == "finished"
     assert store.prune_events(10.0, 10) == 1
+
+
+def test_a_workflow_that_takes_events_in_a_loop_does_not_keep_them(store: Store, clock: Clock) -> None:
+    parked(store)
+    publish(store)
+    assert outcome(store, turn(claims(store)["w"], 1, settled=(1,), waits=waits(2))) == "parked"
+    publish(store, "e2")
+    clock.forward(100)
+    assert store.prune_events(10.0, 10) == 1
+    assert rows(store, "SELECT n, event_id FROM event_waits") == [(2, "e2")]
+    assert (ended(store, "w", 2), publish(store)) == ([(2, COMPLETED, "e2")], "published")
+
+
+def test_an_event_that_one_execution_has_not_read_is_kept_though_another_has(store: Store, clock: Clock) -> None:
+    parked(store, "a")
+    parked(store, "b")
+    publish(store)
+    assert outcome(store, turn(claims(store)["a"], 1, settled=(1,))) == "parked"
+    clock.forward(100)
+    assert (store.prune_events(10.0, 10), ended(store, "b")) == (0, [(1, COMPLETED, "e1")])
 
 
 def test_pruning_of_executions_leaves_events_alone(store: Store, clock: Clock) -> None:

@@ -262,7 +262,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
     "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
-    "expire_claims": "ready_claimed",
+    "expire_claims": "ready_claimed", "old_events": "events_published", "forget_waits": "waits_taken",
     "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
     "events_after": "events_of_type", "due": "executions_unfinished", "load": "resumes_",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -28,6 +28,7 @@ from rhythm.store.base import (
     TurnCommit,
 )  # fmt: skip
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 from rhythm.worker.services import Rescuer, ServiceSettings
 from tests.support.postgres import Schemas
 
@@ -115,6 +116,24 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
         "load tasks": 1, "park": 1,
         "turns that queue tasks and park": 9 + AROUND, "ends of tasks": 6 + AROUND, "turns that finish, and steps": 12 + AROUND,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_all_schedules_that_are_due_are_fired_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
+    names = [f"s{i:03}" for i in range(count)]
+    for name in names:
+        store.change_schedule(name, lambda before, now, name=name: Schedule(name, "main", every_us=10**6, next_at=now))  # type: ignore[misc]
+
+    def plan(due: Sequence[Due]) -> list[Firing]:
+        starts = {each.schedule.name: NewExecution(f"e-{each.schedule.name}", WORKFLOW, "main", "default") for each in due}
+        fires = {name: NewFire(Fire(name, due[0].now, "started", start.id), start) for name, start in starts.items()}
+        return [Firing(name, due[0].now + 10**6, fires=(fire,)) for name, fire in fires.items()]
+
+    del asked[:]
+    assert store.due_schedules(count)[0] == names
+    assert len(store.fire_schedules(names, plan)) == count
+    assert len(asked) == 1 + AROUND + 11
+    assert len(claimed(store)) == count
 
 
 def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: list[None]) -> None:

@@ -13,7 +13,8 @@ from rhythm.ir.codec import load_program
 from rhythm.ir.instructions import IR_VERSION
 from rhythm.ir.program import Program
 from rhythm.ir.verify import verify
-from rhythm.vm.interpreter import Completed, Continue, Failed, Suspended, Turn, advance
+from rhythm.lang.languages import FOUND_IN_FOLDERS
+from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn, advance
 from rhythm.vm.snapshot import SNAPSHOT_VERSION, Snapshot, decode_snapshot
 from tests.golden.make import RUNS, decode_inputs
 
@@ -51,6 +52,8 @@ def ending(turn: Turn) -> tuple[str, Any]:
     match turn:
         case Completed(result=result):
             return "completed", result
+        case Blocked(error=error):
+            return "blocked", error
         case Failed(error=error, cancelled=cancelled):
             return "cancelled" if cancelled else "failed", error
     raise AssertionError(turn)
@@ -67,7 +70,8 @@ def test_every_stored_snapshot_resumes_to_the_recorded_end(path: Path, execution
 
 def test_the_folder_holds_a_stored_run_for_each_workflow() -> None:
     assert {path.name.split(".")[0] for path in STORED if path.parent.name == "v1"} == set(RUNS)
-    assert all(path.with_name(path.name.replace(".program.json", ".flow")).exists() for path in STORED)
+    sources = [[path.with_name(path.name.replace(".program.json", kind)) for kind in FOUND_IN_FOLDERS] for path in STORED]
+    assert all(sum(path.exists() for path in kinds) == 1 for kinds in sources)
 
 
 def snapshots() -> list[dict[str, Any]]:
@@ -89,6 +93,7 @@ def snapshots() -> list[dict[str, Any]]:
         ("an error that waits for its finally", lambda s: any(n.startswith("$finally") and "throw" in v for n, v in s["locals"].items())),
         ("a result that waits for its finally", lambda s: "$return" in s["locals"]),
         ("a cancellation on its way", lambda s: s["cancelled"]),
+        ("the context of steps", lambda s: "$context" in s["locals"]),
         ("what was started and not awaited", lambda s: "$started" in s["locals"]),
     ],
 )

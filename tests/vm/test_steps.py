@@ -152,6 +152,12 @@ def test_no_inputs_are_an_empty_context() -> None:
     assert ended(choice("if", {"field": "x", "operator": "exists"}, "yes", "no"), end("yes"), end("no"), inputs=None) == "no"
 
 
+def test_inputs_that_are_no_object_are_refused_in_plain_words() -> None:
+    failed = run(task("a"), inputs=[1])
+    assert (failed.status, failed.value["code"]) == ("failed", "TypeMismatch")
+    assert failed.value["message"] == "the inputs of a workflow of JSON steps are an object: its context"
+
+
 # ends
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rhythm.engine.turns import Programs
 from rhythm.errors import StoreError
-from rhythm.store.base import Store
+from rhythm.store.base import NewEvent, Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.services import Health, Services, ServiceSettings
@@ -203,6 +203,21 @@ def test_what_has_ended_is_kept_for_ever_unless_told_otherwise(make_store: MakeS
     world.clock.seconds += 1.0
     prune.run()
     assert world.inner.find(None, None, None, 9) == []
+
+
+def test_events_are_forgotten_after_their_time_a_batch_at_a_time(make_store: MakeStore) -> None:
+    world = parked("workflow main() {\n  return 1\n}\n", make_store)
+    for n in range(4):
+        world.inner.publish(NewEvent(f"e{n}", "paid", "1"))
+    world.clock.seconds += 60.0
+    world.inner.publish(NewEvent("new", "paid", "1"))
+    services(world).run()
+    forget = services(world, NO_TIMERS.replace(event_retention_s=30.0, batch=3))
+    assert forget.run() == (True, 1.0)
+    assert rows(world.inner, "SELECT id FROM events ORDER BY published_at, n") == [("e3",), ("new",)]
+    world.clock.seconds += 1.0
+    forget.run()
+    assert rows(world.inner, "SELECT id FROM events") == [("new",)]
 
 
 def test_timers_fire_at_their_time_and_earlier_ones_of_this_process_are_noticed(make_store: MakeStore) -> None:

@@ -27,8 +27,10 @@ CASES: dict[str, Steps] = {
         end("sorry", ["${a}", "${error.code}"]),
     ),
     "an event of its own branch": (
-        parallel("p", {"w": [wait("e", event="told", where={"id": "${id}"}, timeout="1h")], "t": [wait("s", **{"for": 5}), allow("a", execute=TELL)]}),
-        end("end", "${p.w.e.id}"),
+        parallel(
+            "p", [[wait("e", event="told", where={"id": "${id}"}, timeout="1h")], [wait("s", **{"for": 5}), allow("a", execute=TELL)]]
+        ),
+        end("end", "${p.0.e.id}"),
     ),
     "no event in time": (wait("w", event="never", timeout="1d", on_timeout="late"), end("end"), end("late")),
     "no event in time, and no way on": (wait("w", event="never", timeout="1d"), end("end")),
@@ -54,6 +56,21 @@ def test_runners_agree_with_the_interpreter(steps: Steps, stores: Stores) -> Non
     alone.store.close()
     durable = Checkpointing((program,), stores.empty_store, document(*steps))
     assert durable.end(durable.start("main", INPUTS, "run"))[:2] == expected
+
+
+def test_what_a_blocked_execution_started_runs_to_its_end(stores: Stores) -> None:
+    told = {"type": "task", "task": "echo", "inputs": {"took": 100}}
+    steps = approval(timeout=5, execute=[told]), end("end")
+    program = compiled(*steps)
+    alone = InProcess((program,), sqlite_in_memory)
+    assert alone.end(alone.start("main", INPUTS, "run"))[0] == "blocked"
+    assert alone.store.get(["run.1"])["run.1"].status == "completed"
+    alone.store.close()
+    durable = Checkpointing((program,), stores.empty_store, document(*steps))
+    assert durable.end(durable.start("main", INPUTS, "run"))[0] == "blocked"
+    while (task := durable.store.get(["run.1"])["run.1"]).finished_at is None:
+        durable._round()
+    assert task.status == "completed"
 
 
 def test_the_cases_end_in_every_way() -> None:

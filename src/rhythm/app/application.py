@@ -305,20 +305,25 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         """The execution as it is now; `UnknownExecution` if there is none of this id."""
         return view(self._execution(id))
 
-    def list(self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None) -> Page:
-        """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one."""
+    def list(
+        self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None, *, brief: bool = False
+    ) -> Page:
+        """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one.
+
+        With `brief`, inputs, result and what they await are not read, and None.
+        """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
         limit = min(_at_least(limit, 1, "limit"), LARGEST_PAGE)
         name = None if workflow is None else _name(workflow, "a workflow's name")
-        found = self.store.find(name, status, _place(cursor), limit + 1)
+        found = self.store.find(name, status, _place(cursor), limit + 1, brief)
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
-    def children(self, id: Id, limit: int = 50, cursor: str | None = None) -> Page:
-        """What an execution has started, in that order. Give the `cursor` of a page to get the next one."""
+    def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False) -> Page:
+        """What an execution has started, in that order. See `list`."""
         limit, after = min(_at_least(limit, 1, "limit"), LARGEST_PAGE), _number(cursor)
-        found = self.store.children(self._execution(id).id, after, limit + 1)
+        found = self.store.children(self._execution(id).id, after, limit + 1, brief)
         more = found[limit - 1].id.rpartition(".")[2] if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 

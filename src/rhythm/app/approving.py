@@ -34,6 +34,7 @@ REFUSALS: dict[str, str] = {
     "already_decided": "{id} is {status} already, by {by}: nothing was changed",
     "decision_repeated": "{actor} has decided about {id} already: nothing was changed",
     "approval_changed": "{id} is not what was shown: look at it again, and decide with its new hash",
+    "approval_expired": "the time to decide about {id} is over: nothing was changed",
     "approval_cancelled": "{id} was cancelled: its execution waits for it no longer",
     "no_escalation": "{id} cannot be escalated{to}: its workflow names {stages}",
 }

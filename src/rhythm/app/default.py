@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     schedule, schedules, get_schedule, next_times = _aio.schedule, _aio.schedules, _aio.get_schedule, _aio.next_times
     pause_schedule, resume_schedule, run_schedule = _aio.pause_schedule, _aio.resume_schedule, _aio.run_schedule
     delete_schedule = _aio.delete_schedule
+    terminate, bulk, why = _aio.terminate, _aio.bulk, _aio.why
 
 _NAMES = {"list_executions": "list"}  # where a name alone would not say it
 _app: Rhythm | None = None

@@ -13,12 +13,12 @@ from typing import Any
 
 from rhythm.app.views import as_json, moment, moment_of, queue_view, worker_view
 from rhythm.engine.payload import load
+from rhythm.engine.recheck import waits_of
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Store
 from rhythm.store.operating import Standing
-from rhythm.vm.plans import Plan, leaves
 
 DEEPEST = 5  # children of children that are asked
 SHOWN = 10  # things that one execution waits for
@@ -136,7 +136,7 @@ class _Asked:
         return found.replace(what=f"{found.what}, {attempts}") if attempts else found
 
     def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
-        awaited = list(leaves(plan)) if (plan := load(row.awaiting)) else []
+        awaited = waits_of(load(row.awaiting))
         outcomes = self.store.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])])[row.id] if awaited else []
         ended = {outcome.n for outcome in outcomes}
         open_ = [leaf for leaf in awaited if leaf["n"] not in ended]
@@ -152,7 +152,7 @@ class _Asked:
             yield Reason(f"{len(open_) - SHOWN:,} more things that it waits for")
 
     def leaf(
-        self, row: Execution, leaf: Plan, standing: Standing | None, child: Execution | None, place: Standing | None,
+        self, row: Execution, leaf: Mapping[str, Any], standing: Standing | None, child: Execution | None, place: Standing | None,
         due: Mapping[int, int], depth: int,
     ) -> Iterator[Reason]:  # fmt: skip
         since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))

@@ -142,10 +142,13 @@ def _waits(app: Rhythm, e: ExecutionView, children: list[Execution], now: dateti
 def _line(app: Rhythm, e: ExecutionView) -> str:
     """Where in its source a workflow waits."""
     from rhythm.app.views import line_of
+    from rhythm.ir.program import position_of
 
     row = app.store.get([e.id]).get(e.id)
-    line = line_of(app.program(row.name, row.version), row.statement) if row else None
-    return f" (line {line})" if line else ""
+    program = app.program(row.name, row.version) if row else None
+    line = line_of(program, row.statement) if row else None
+    step = position_of(program, row.statement)[0] if program and row else None
+    return f" ({f'step {step}, ' if step else ''}line {line})" if line else ""
 
 
 def _took(e: ExecutionView) -> str:

@@ -54,8 +54,11 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
     workflow = _named(args.name, found)
     newest = app.list(workflow.name, limit=NEWEST)
     statuses = [execution.status for execution in newest]
+    on = [trigger.type for trigger in app.store.triggers() if trigger.workflow == workflow.name]
     if args.output != "table":
-        print_item(args.output, _json(workflow) | {"newest": {status: statuses.count(status) for status in sorted(set(statuses))}})
+        print_item(
+            args.output, _json(workflow) | {"on": on, "newest": {status: statuses.count(status) for status in sorted(set(statuses))}}
+        )
         return
     of = f"the newest {NEWEST:,}: " if newest.cursor else f"{len(statuses):,}: " if statuses else "none yet"
     print_fields(
@@ -64,6 +67,7 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
             ("version", workflow.version),
             ("file", workflow.file),
             ("registered", moment(workflow.registered_at, datetime.now(UTC))),
+            ("started by", ", ".join(f"event {type}" for type in on)),
             ("executions", of + counted(statuses)),
         ]
     )

@@ -11,7 +11,7 @@ from rhythm.engine.turns import inputs_of
 from rhythm.ir.program import Program
 from rhythm.store.base import ChildOutcome, Loaded, Mail
 from rhythm.vm.interpreter import Suspended, advance
-from rhythm.vm.plans import Plan, items_of
+from rhythm.vm.plans import Plan, items_of, leaves
 from rhythm.vm.snapshot import Snapshot
 
 
@@ -30,3 +30,8 @@ def timers_of(plan: Plan | None) -> Iterator[int]:
             yield from timers_of(item)
     elif plan is not None and (plan["op"] == "sleep" or (plan["op"] == "signal" and plan.get("timeout", 0) > 0)):
         yield plan["n"]
+
+
+def waits_of(plan: Plan | None) -> list[Plan]:
+    """What an execution waits for, thing by thing."""
+    return list(leaves(plan)) if plan else []

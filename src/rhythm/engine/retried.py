@@ -22,6 +22,7 @@ from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
     FAILED,
+    ORDERLY,
     PENDING,
     SUSPENDED,
     TASK,
@@ -120,7 +121,7 @@ class _Retry:
 
     def _ended_children(self, old: StoredExecution, only_kept: bool) -> Iterator[ChildOutcome]:
         for child in self.children.get(old.id, ()):
-            if child.status == COMPLETED or (not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)):
+            if child.status in ORDERLY or (not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)):
                 value = child.result if child.status == COMPLETED else child.error
                 yield ChildOutcome(child.child_no, child.status, value or "null", child.finished_at or 0, child.type, child.name)
 
@@ -185,7 +186,7 @@ class _Retry:
             n, new_id = child.child_no, child_id(id, child.child_no)
             if n >= snapshot.next_child:  # the turn that failed had started it; the next one will start its own
                 continue
-            if child.status == COMPLETED or not (n in awaited or _ran_until_the_end(child, old)):
+            if child.status in ORDERLY or not (n in awaited or _ran_until_the_end(child, old)):
                 self.executions.append(_copied(child, new_id, id, root_id))
             else:
                 self.go_on(child, new_id, id, root_id, n in held)

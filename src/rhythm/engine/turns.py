@@ -74,7 +74,7 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
         inputs=load(loaded.inputs),
         ctx={
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
-            "parent_id": loaded.parent_id, "resume_data": load(loaded.resume_data) if loaded.resume_data else None,
+            "parent_id": loaded.parent_id,
         },
         outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],

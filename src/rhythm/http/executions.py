@@ -19,11 +19,11 @@ from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
 from rhythm.http.pages import by_place
 from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
+from rhythm.store.base import LARGE
 from rhythm.vm.snapshot import decode_snapshot
 
-LARGE = ("inputs", "result", "awaiting")  # fields that a list leaves out
 Execution = form_of(ExecutionView, "Execution")
-Summary = form_of(ExecutionView, "ExecutionSummary", LARGE)
+Summary = form_of(ExecutionView, "ExecutionSummary", tuple(LARGE))
 Summaries = page_of(Summary)
 Step = form_of(TraceStep)
 Steps = page_of(Step)
@@ -70,7 +70,7 @@ Of = Annotated[str | None, Query(description="only those of this workflow")]
 
 def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Executions that nobody else started, newest first, without what may be large."""
-    page = ask.app.list(workflow, status, limit, cursor)
+    page = ask.app.list(workflow, status, limit, cursor, brief=True)
     return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
 
 
@@ -106,7 +106,7 @@ def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Respons
 
 def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The tasks and workflows that an execution has started, in their order, without what may be large."""
-    page = ask.app.children(id, limit, cursor)
+    page = ask.app.children(id, limit, cursor, brief=True)
     return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
 
 

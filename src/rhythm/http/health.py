@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -35,9 +36,9 @@ async def healthz() -> Response:
     return answer({"status": "ok"})
 
 
-def readyz(request: Request) -> Response:
+async def readyz(request: Request) -> Response:
     """The database answers, and whatever works in this process does its work."""
-    problems = request.scope["rhythm.server"].problems()
+    problems = await asyncio.to_thread(request.scope["rhythm.server"].problems)  # not in the pool of those who may all wait for it
     return answer({"ready": not problems, "problems": problems}, 503 if problems else 200)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rhythm.http import acting, approvals, audit, bulk, events, executions, health, queues, streaming, workflows
+from rhythm.http import acting, approvals, audit, bulk, events, executions, health, queues, schedules, streaming, workflows
 from rhythm.http.schemas import Model, object_of
 from rhythm.record import Record
 
@@ -30,7 +30,7 @@ class Route(Record):
     body: dict[str, Any] | None = None  # what the document says of a body that its function reads by itself
 
 
-READ = "execution:read"
+READ, SCHEDULE = "execution:read", "schedule:write"
 OF_ONE = (404,)  # there may be none of this id or name
 WITH_BODY = (400, 408, 413, 415, 422)
 ACT = (*OF_ONE, *WITH_BODY)
@@ -78,6 +78,15 @@ ROUTES = (
     Route("GET", f"{V1}/queues", queues.find, READ, {200: queues.Queues}, (422,)),
     Route("POST", f"{V1}/queues/{{name:path}}/pause", queues.pause, "queue:write", {200: queues.QueueChanged}, ACT),
     Route("POST", f"{V1}/queues/{{name:path}}/resume", queues.resume, "queue:write", {200: queues.QueueChanged}, (404, 422)),
+    Route("GET", f"{V1}/schedules", schedules.find, READ, {200: schedules.Schedules}, (422,)),
+    Route("POST", f"{V1}/schedules", schedules.create, SCHEDULE, {201: schedules.Schedule, 200: schedules.Schedule}, ACT),
+    Route("GET", f"{V1}/schedules/{{name:path}}/times", schedules.times, READ, {200: schedules.Times}, (404, 422)),
+    Route("GET", f"{V1}/schedules/{{name:path}}", schedules.get, READ, {200: schedules.Schedule}, OF_ONE),
+    Route("PATCH", f"{V1}/schedules/{{name:path}}", schedules.change, SCHEDULE, {200: schedules.Schedule}, ACT),
+    Route("DELETE", f"{V1}/schedules/{{name:path}}", schedules.delete, SCHEDULE, {204: None}, (404, 409)),
+    Route("POST", f"{V1}/schedules/{{name:path}}/pause", schedules.pause, SCHEDULE, {200: schedules.ScheduleChanged}, ACT),
+    Route("POST", f"{V1}/schedules/{{name:path}}/resume", schedules.resume, SCHEDULE, {200: schedules.ScheduleChanged}, OF_ONE),
+    Route("POST", f"{V1}/schedules/{{name:path}}/run", schedules.run, SCHEDULE, {201: acting.Started, 200: acting.Started}, (404, 422)),
     Route("GET", f"{V1}/audit", audit.find, "audit:read", {200: audit.Audit}, (422,)),
     Route("GET", f"{V1}/workers", queues.workers, READ, {200: queues.Workers}, (422,)),
 )  # fmt: skip

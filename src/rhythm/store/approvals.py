@@ -116,10 +116,12 @@ def judge(
     held: Collection[str] | None,
     revoked: Collection[str] = (),
     concerned: Collection[str] = (),
+    now: int = 0,
 ) -> Verdict:
     """Whether the decision counts, and what follows.
 
     `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `concerned`: who gave the execution its data.
+    A decision that comes after the deadline comes too late, also when nobody has told so yet.
     """
     name = wanted.actor.name
     if any(each.actor == name and each.key is not None and each.key == wanted.key for each in made):
@@ -131,6 +133,8 @@ def judge(
         return Verdict("decision_repeated")
     if approval.ended_at is not None:
         return Verdict("already_decided")
+    if approval.deadline_at is not None and approval.deadline_at <= now:
+        return Verdict("approval_expired")
     if wanted.shown is not None and wanted.shown != approval.shown:
         return Verdict("approval_changed")
     if held is not None and approval.role not in held:

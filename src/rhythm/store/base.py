@@ -33,6 +33,7 @@ WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
+EVERY_RESUME = 2**63 - 1  # no resume request has this number
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
@@ -241,7 +242,6 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
     resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
-    resume_data: str | None = None  # JSON: what was last given with a resume
 
     @property
     def ending(self) -> bool:
@@ -380,6 +380,10 @@ class TurnCommit(Record):
     promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
     claim_ttl_s: float = 0.0
 
+    def resumed_upto(self, wakes: int) -> int | None:
+        """`resumed`, given how often it was woken by now: after the last turn there is none for what came since its holder looked."""
+        return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
+
 
 class Committed(Record):
     """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished" or "lost"."""
@@ -509,6 +513,10 @@ class Execution(Record):
     paused_until: int | None = None
     started_by: str | None = None
     turned_at: int | None = None  # of a workflow: when its last turn was committed
+
+
+LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
+BRIEF = ", ".join(LARGE.get(name, name) for name in Execution._fields)  # the columns when these are not read
 
 
 class Transition(Record):
@@ -910,7 +918,7 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
 
     @abstractmethod
     def prune_events(self, older_than_s: float, limit: int) -> int:
-        """Deletes events that were published so long ago: how many. Those stay that an execution has taken which still goes on."""
+        """Deletes events that were published so long ago: how many. Those stay that an execution has taken, until it has gone on."""
 
     # reading
 
@@ -918,11 +926,16 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 
     @abstractmethod
-    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
-        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id."""
+    def find(
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
+    ) -> list[Execution]:
+        """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
+
+        `brief`: without inputs, results and what they await, which may be large.
+        """
 
     @abstractmethod
-    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
         """In the order of their numbers, beginning after this one."""
 
     @abstractmethod

@@ -94,7 +94,16 @@ RULES: Mapping[str, Rule] = {
     "signals_numbered": Rule("the signals of a mailbox are numbered without a gap"),
     "signals_in_order": Rule("signals of one name are taken in the order in which they were sent"),
     "signals_taken": Rule("a signal is taken by a turn that was committed"),
+    "events_kept": Rule("an event that an execution has taken is there, and of the type that it waited for"),
+    "triggers_current": Rule(
+        "an event starts workflows in the version that was registered last", "register the workflow again; and " + REPORT
+    ),
     # people
+    "approvals_entitled": Rule(
+        "an approval is decided by enough people who may, and not after its end",
+        "somebody changed approvals by hand: `rhythm audit list --object ID` tells what was decided; and " + REPORT,
+    ),
+    "approvals_awaited": Rule("an approval is open only while its execution may wait for it", "nobody needs to decide it; " + REPORT),
     "decisions_audited": Rule(
         "a decision on an approval is in the audit, as whoever made it made it",
         "somebody changed decisions or audit by hand, or only a part was restored: `rhythm audit list --object ID` tells what was recorded",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rhythm.store.base import NewExecution
 
 KEPT = 100  # rows of a schedule's past
+REPEATED = "repeated"
 
 
 class Schedule(Record):
@@ -50,7 +51,10 @@ class Schedule(Record):
 
 
 class Fire(Record):
-    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all slots until `until_at`) or "failed"."""
+    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all slots until `until_at`) or "failed".
+
+    Of a run that was asked for before, with the same key, nothing is written: it is told as "repeated".
+    """
 
     schedule: str
     slot_at: int
@@ -65,6 +69,11 @@ class Fire(Record):
 class NewFire(Record):
     fire: Fire
     start: NewExecution | None = None
+
+    def started(self, id: str | None) -> Fire:
+        """With this execution: its own, or the one that was there before, where its key was."""
+        repeated = self.fire.manual and self.start is not None and id != self.start.id
+        return self.fire.replace(execution_id=id, outcome=REPEATED if repeated else self.fire.outcome)
 
 
 class Due(Record):

@@ -32,7 +32,6 @@ BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
 TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
 LONGEST_REST_S = 5.0  # of a service that fails
 NAMED = 3  # executions, where many are told of
-TOLD_OF_SLOTS = ("missed", "failed")
 UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
 
 Counts = Mapping[str, int]
@@ -113,14 +112,15 @@ class Scheduler(Service):
         names, next_s = self.store.due_schedules(self.batch, list(self.unable))
         fires = self._fire(names) if names else []
         for fire in fires:
-            if fire.outcome in TOLD_OF_SLOTS:
-                self.observe(f"schedule_{fire.outcome}", fire.schedule, schedules.said(fire))
+            if fire.outcome == "missed":
+                self.observe("schedule_missed", fire.schedule, schedules.said(fire))
+            elif fire.outcome == "failed":
+                self.observe("schedule_failed", fire.schedule, schedules.said(fire))
         self._tell_unable()
         if len(names) < self.batch:
             self.unable = {}
-            self.next_s = self.every_s if next_s is None else min(next_s, self.every_s)
-        else:
-            self.next_s = 0.0
+        soon = bool(fires) or len(names) == self.batch  # what was fired has its next slot
+        self.next_s = 0.0 if soon else self.every_s if next_s is None else min(next_s, self.every_s)
         return {"started": sum(fire.outcome == "started" for fire in fires), "others": sum(fire.outcome != "started" for fire in fires)}
 
     def rest_s(self, counts: Counts) -> float:

@@ -21,6 +21,7 @@ from rhythm.lang.steps.shapes import TASK_OPTIONS
 LANGUAGE = "steps"
 KEEP = (CONTEXT.name,)
 APPROVAL_OPTIONS = ("role", "timeout", "quorum", "four_eyes", "escalate", "notify")
+NO_OBJECT = {"code": "TypeMismatch", "message": "the inputs of a workflow of JSON steps are an object: its context", "data": None}
 ANSWER, RESULT, ERROR = ir.Local("$answer"), ir.Local("$result"), ir.Local("$error")
 
 
@@ -60,12 +61,16 @@ class _Lowering:
     def program(self, workflow: Workflow, source: Source) -> Program:
         given = ir.Logic("??", ir.Member(ir.Local("ctx"), "resume_data"), ir.Const({}))
         inputs = ir.Logic("??", ir.Local("inputs"), ir.Const({}))
+        first = self._here()
         self._emit(ir.Set(CONTEXT.name, ir.Call("merge", (inputs, given), workflow.start), workflow.start))
+        last = self._here()
         self._lower_body(self._body(workflow.steps, False))
         entries: list[int] = []
         while len(entries) < len(self.branches):  # lowering a branch may find further ones
             entries.append(len(self.code))
             self._lower_body(self._body(self.branches[len(entries) - 1], True))
+        self.handlers.append(ir.Handler(first, last, self._here(), ERROR.name, "catch"))
+        self._emit(ir.Throw(ir.Const(NO_OBJECT), workflow.start))
         return Program(
             name=workflow.name, language=LANGUAGE, version=version_of(LANGUAGE, source.text),
             code=tuple(self._placed(instruction, "to") for instruction in self.code),

@@ -69,10 +69,10 @@ def read_workflow(document: Json, problems: Problems) -> Workflow:
     keys = checked(document, DOCUMENT, problems)
     name = keys.get("workflow_id")
     steps = _Reader(problems).steps(keys["steps"]) if "steps" in keys else ()
-    return Workflow(name.value if name else "", name.start if name else 0, steps, _options(keys))
+    return Workflow(name.value if name else "", name.start if name else 0, steps, _options(keys, problems))
 
 
-def _options(keys: dict[str, Json]) -> dict[str, Any]:
+def _options(keys: dict[str, Json], problems: Problems) -> dict[str, Any]:
     options: dict[str, Any] = {key: keys[key].value for key in ("queue", "version") if key in keys}
     if "name" in keys:
         options["title"] = keys["name"].value
@@ -80,7 +80,22 @@ def _options(keys: dict[str, Json]) -> dict[str, Any]:
         options["timeout"] = duration_s(keys["timeout"].value)
     if "on" in keys:
         options["on"] = keys["on"].value if isinstance(keys["on"].value, list) else [keys["on"].value]
+    if "schedule" in keys:
+        options["schedule"] = [_schedule(place, problems) for place in keys["schedule"].items or (keys["schedule"],)]
     return options
+
+
+def _schedule(place: Json, problems: Problems) -> dict[str, Any]:
+    from rhythm.lang.flow.rules.annotations import schedule_option
+
+    given = {"cron": place.value} if isinstance(place.value, str) else place.value
+    try:
+        if not isinstance(given, dict) or not isinstance(given.get("cron"), str):
+            raise ValueError("a schedule needs `cron`")
+        return schedule_option(given["cron"], {key: value for key, value in given.items() if key != "cron"})
+    except ValueError as problem:
+        problems.at("S006", str(problem), place, 'write "0 9 * * *", or { "cron": "0 9 * * *", "tz": "Europe/Berlin", "overlap": "skip" }')
+        return {}
 
 
 class _Reader:
@@ -89,11 +104,11 @@ class _Reader:
         self.ids: dict[str, Json] = {}
 
     def steps(self, place: Json) -> tuple[Step, ...]:
-        ids = [self._id(item, number) for number, item in enumerate(place.items)]
+        ids = [self._id(item) for item in place.items]
         following = [*ids[1:], None][: len(ids)]
         return tuple(self._step(*each) for each in zip(place.items, ids, following, strict=True))
 
-    def _id(self, place: Json, number: int) -> str:
+    def _id(self, place: Json) -> str:
         """The id of a step; one that has none gets a name that no author can write, so that the rest can be checked."""
         id = place.get("id")
         if id is None or not isinstance(id.value, str):

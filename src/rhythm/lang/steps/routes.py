@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from rhythm.lang.steps.problems import Problems, one_of
 from rhythm.lang.steps.read import Step
+
+MOST = 20  # ways round that are told
 
 
 def check_routes(steps: tuple[Step, ...], problems: Problems, everywhere: Iterable[str] = ()) -> None:
@@ -27,7 +30,7 @@ def _check_ways(steps: tuple[Step, ...], known: dict[str, Step], problems: Probl
     for step in steps:
         if step.id not in reached:
             problems.at("S101", f'nothing leads to the step "{step.id}"', step.keys.get("id", step.place), "name it in a step before it")
-    for circle in _circles(steps, known):
+    for circle in islice(_circles(steps), MOST):
         _round(circle, problems)
 
 
@@ -56,46 +59,28 @@ def _reached(steps: tuple[Step, ...], known: dict[str, Step]) -> set[str]:
     return reached
 
 
-def _circles(steps: tuple[Step, ...], known: dict[str, Step]) -> Iterator[list[Step]]:
-    """The ways round, each step in one of them: first those on which nothing is awaited, then those on which nothing pauses."""
+def _circles(steps: tuple[Step, ...]) -> Iterator[list[Step]]:
+    """Ways round, each step in one of them: first those on which nothing is awaited, then those on which nothing pauses."""
     told: set[str] = set()
     for moving in ([step for step in steps if not step.awaits], [step for step in steps if not step.asks and step.type != "wait"]):
-        left = _going_round({step.id: step for step in moving})
-        for step in left.values():
-            if step.id not in told and (circle := _way_back(step, left)):
-                told.update(each.id for each in circle)
-                yield circle
+        left = {step.id: step for step in moving if step.id not in told}
+        while circle := _circle(left):
+            yield circle
+            told.update(step.id for step in circle)
+            left = {id: step for id, step in left.items() if id not in told}
 
 
-def _going_round(left: dict[str, Step]) -> dict[str, Step]:
-    """Those of the steps that lead to others of them: what is left when all others have been taken away."""
-    before = -1
-    while len(left) != before:
-        before = len(left)
-        led_to = {to for step in left.values() for _, to in step.ways()}
-        left = {id: step for id, step in left.items() if id in led_to and any(to in left for _, to in step.ways())}
-    return left
+def _circle(left: dict[str, Step]) -> list[Step]:
+    """One way round among these steps, from the first of them on; empty if there is none."""
+    from graphlib import CycleError, TopologicalSorter
 
-
-def _way_back(start: Step, left: dict[str, Step]) -> list[Step]:
-    """The shortest way from a step to itself; empty if there is none."""
-    came: dict[str, Step] = {}
-    ahead = [start]
-    for step in ahead:
-        for _, to in step.ways():
-            if to == start.id:
-                return _path(start, step, came)
-            if to is not None and to in left and to not in came:
-                came[to] = step
-                ahead.append(left[to])
+    try:
+        TopologicalSorter({id: [to for _, to in step.ways() if to in left] for id, step in left.items()}).prepare()
+    except CycleError as found:
+        ids = found.args[1][:0:-1]  # it comes in the other direction, with the first step once more at its end
+        first = min(range(len(ids)), key=lambda i: left[ids[i]].place.start)
+        return [left[id] for id in (*ids[first:], *ids[:first])]
     return []
-
-
-def _path(start: Step, last: Step, came: dict[str, Step]) -> list[Step]:
-    path = [last]
-    while path[-1].id != start.id:
-        path.append(came[path[-1].id])
-    return path[::-1]
 
 
 def _round(circle: list[Step], problems: Problems) -> None:

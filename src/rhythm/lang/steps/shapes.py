@@ -14,6 +14,7 @@ from rhythm.limits import INT_MAX, LONGEST_NAME
 from rhythm.record import Record
 
 _ID = re.compile(r"[\w-]+")
+_WORKFLOW = re.compile(r"[\w.-]+")
 
 
 class Shape(Record):
@@ -30,8 +31,8 @@ TASK_OPTIONS = tuple(_TASK)
 
 DOCUMENT = Shape(
     "a workflow",
-    {"workflow_id": "name", "version": "name", "name": "text", "description": "text", "on": "names", "queue": "name", "timeout": "length",
-     "steps": "steps"},
+    {"workflow_id": "workflow", "version": "name", "name": "text", "description": "text", "on": "names", "queue": "name",
+     "timeout": "length", "schedule": "any", "steps": "steps"},
     ("workflow_id", "steps"),
 )  # fmt: skip
 STEPS: dict[str, Shape] = {
@@ -67,7 +68,8 @@ EXECUTE: dict[str, Shape] = {
 }
 
 HOW = {
-    "id": "letters, digits, - and _", "name": "text of at most 200 characters", "names": "a name, or a list of names", "text": "text",
+    "id": "letters, digits, - and _", "workflow": "letters, digits, -, _ and .",
+    "name": "text of at most 200 characters", "names": "a name, or a list of names", "text": "text",
     "length": "a duration",
     "duration": 'a duration, such as "24h", "1h30m" or 90', "backoff": "a duration, or an object with initial, factor, max and jitter",
     "count": "a whole number, 0 or more", "positive": "a whole number, 1 or more", "integer": "a whole number", "bool": "true or false",
@@ -97,7 +99,7 @@ def _fits(place: Json, kind: str, key: str, problems: Problems) -> bool:
     problem = _problem(place.value, kind)
     if problem:
         problems.at("S006", f'"{key}" cannot be this', place, problem)
-    elif kind in ("id", "name", "step", "names") and isinstance(place.value, str) and len(place.value) > LONGEST_NAME:
+    elif kind in ("id", "workflow", "name", "step", "names") and isinstance(place.value, str) and len(place.value) > LONGEST_NAME:
         problems.at("S002", f'"{key}" is longer than {LONGEST_NAME} characters', place, "find a shorter name")
         return False
     return not problem
@@ -121,6 +123,8 @@ def _is(value: Any, kind: str) -> bool:
     match kind:
         case "id":
             return isinstance(value, str) and bool(_ID.fullmatch(value))
+        case "workflow":
+            return isinstance(value, str) and bool(_WORKFLOW.fullmatch(value))
         case "name" | "step":
             return isinstance(value, str) and bool(value.strip())
         case "names":

@@ -41,7 +41,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         now, concerned, decisions = self.db.all("circumstances", id=id, execution_id=execution_id)[0]
         made = [StoredDecision(**row) for row in decisions]
         held, revoked = self._business_roles(decision.actor, now)
-        verdict = judge(found[0], made, decision, held, revoked, concerned)
+        verdict = judge(found[0], made, decision, held, revoked, concerned, now)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)
         self._count_decision(found[0], len(made), decision, verdict, now)

@@ -211,6 +211,12 @@ SELECT id, 'it should have been queued again ' || ((%(now)s - due_at) / 1000000)
 UNION ALL
 SELECT id, 'it should have been timed out ' || ((%(now)s - timeout_at) / 1000000) || ' s ago'
 FROM executions WHERE timeout_at < %(before)s AND timed_out_at IS NULL AND finished_at IS NULL
+UNION ALL
+SELECT execution_id, 'the time of its approval ' || n || ' was over ' || ((%(now)s - deadline_at) / 1000000) || ' s ago'
+FROM approvals WHERE ended_at IS NULL AND deadline_at < %(before)s
+UNION ALL
+SELECT id, 'its pause should have ended ' || ((%(now)s - paused_until) / 1000000) || ' s ago'
+FROM executions WHERE paused_until < %(before)s AND finished_at IS NULL
 
 -- name: signals_numbered
 -- A mailbox counts its signals from 1 without a gap.
@@ -229,6 +235,20 @@ WHERE consumed_seq IS NOT NULL AND earlier IS NOT NULL AND (earlier_seq IS NULL 
 SELECT s.execution_id AS subject, 'signal ' || s.n || ' (' || s.name || ') was taken in turn ' || s.consumed_seq || ', which never was' AS message
 FROM workflow_signals s LEFT JOIN history h ON h.execution_id = s.execution_id AND h.seq = s.consumed_seq
 WHERE s.consumed_seq IS NOT NULL AND h.seq IS NULL
+
+-- name: events_kept
+-- An event that an execution has taken is there, and of the type that it waited for.
+SELECT w.execution_id AS subject, 'the event ' || w.event_id || ', which it took, ' || CASE WHEN e.id IS NULL THEN 'is gone'
+  ELSE 'is of type ' || e.type || ', not ' || w.type END AS message
+FROM event_waits w LEFT JOIN events e ON e.id = w.event_id WHERE w.event_id IS NOT NULL AND NOT w.settled AND (e.id IS NULL OR e.type <> w.type)
+
+-- name: triggers_current
+-- An event starts workflows in the version that was registered last.
+SELECT t.workflow AS subject, 'the event ' || t.type || ' starts version ' || t.version || CASE WHEN d.version IS NULL
+  THEN ', which is not registered' ELSE ', and ' || d.version || ' was registered last' END AS message
+FROM event_triggers t LEFT JOIN workflow_definitions d ON d.name = t.workflow
+  AND d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = t.workflow)
+WHERE d.version IS NULL OR d.version <> t.version
 
 -- name: slots_once
 -- A slot has one row and one execution, and lies behind the slot to come. (Two rows of one slot: is the unique index there?)
@@ -324,6 +344,28 @@ WHERE schemaname = current_schema() AND relname IN ('ready', 'executions', 'work
 
 -- name: notification_queue
 SELECT pg_notification_queue_usage()::float8
+
+-- name: approvals_entitled
+-- An approval is decided by enough people, none of them who started it, and by nobody after its end.
+SELECT a.id AS subject, 'it takes ' || a.quorum || ' to approve, and fewer have' AS message
+FROM approvals a WHERE a.decision = 'approved'
+  AND (SELECT count(DISTINCT d.actor) FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'approve' AND d.role = a.role) < a.quorum
+UNION ALL
+SELECT a.id, 'it is rejected, and nobody has rejected it' FROM approvals a WHERE a.decision = 'rejected'
+  AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'reject' AND d.role = a.role)
+UNION ALL
+SELECT a.id, d.actor || ' started it, and decided' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id
+WHERE a.four_eyes AND d.actor = a.requested_by AND d.decision <> 'escalate'
+UNION ALL
+SELECT a.id, d.actor || ' decided after its end' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id WHERE d.at > a.ended_at
+UNION ALL
+SELECT a.id, 'it has ended, and does not say how' FROM approvals a
+WHERE (a.ended_at IS NULL) <> (a.status IS NULL) OR (a.status = 5) <> (a.decision IS NOT NULL)
+
+-- name: approvals_awaited
+-- Nobody is asked on behalf of an execution that has ended.
+SELECT a.execution_id AS subject, 'it has ended, and approval ' || a.id || ' is still open' AS message
+FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id WHERE a.ended_at IS NULL AND coalesce(e.status, 5) >= 5
 
 -- name: decisions_audited
 -- A decision and its audit row are written together; while the approval is there, neither is there without the other.

@@ -24,13 +24,17 @@ SELECT e.id, coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN
 WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: old_events
--- Not what an execution has taken: it may still have to read it.
+-- Not what an execution has taken and may still have to read.
 SELECT id, type FROM events e WHERE published_at < now_us() - %(age_us)s::bigint
-  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) ORDER BY published_at LIMIT %(limit)s
+  AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND NOT w.settled) ORDER BY published_at LIMIT %(limit)s
 
 -- name: hold_types
 -- Nobody who looks for an event finds one that is being deleted.
 SELECT type FROM event_types WHERE type = ANY(%(types)s::text[]) ORDER BY type FOR UPDATE
 
 -- name: delete_events
-DELETE FROM events e WHERE e.id = ANY(%(ids)s::text[]) AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id) RETURNING e.id
+WITH gone AS (
+  DELETE FROM events e WHERE e.id = ANY(%(ids)s::text[])
+    AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND NOT w.settled) RETURNING e.id),
+waits AS (DELETE FROM event_waits w WHERE w.event_id = ANY(ARRAY(SELECT gone.id FROM gone)))
+SELECT gone.id FROM gone

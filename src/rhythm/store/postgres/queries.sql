@@ -255,9 +255,7 @@ SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.paren
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
-    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL),
-  (SELECT q.trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
-    ORDER BY q.id DESC LIMIT 1)
+    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL)
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -468,7 +466,8 @@ WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s OR
 -- name: delete_settled
 -- A wait that took an event stays: an execution sees each event once.
 WITH settled AS (SELECT * FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)),
-events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL)
+events AS (DELETE FROM event_waits w USING settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NULL),
+taken AS (UPDATE event_waits w SET settled = true FROM settled x WHERE w.execution_id = x.id AND w.n = x.n AND w.event_id IS NOT NULL)
 DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = x.n
 
 -- name: delete_waits

@@ -19,6 +19,7 @@ from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
+    BRIEF,
     CANCELLED,
     FAILED,
     FORGOTTEN_S,
@@ -648,7 +649,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
 
     @alone
-    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+    def find(
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
+    ) -> list[Execution]:
         at, id = before or (None, None)
         where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
         later = b"(created_at, id) < (%(at)s, %(id)s)"
@@ -656,14 +659,17 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             if value is not None:
                 where.append(condition)
         order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
-        text = b"SELECT * FROM (" + SQL["execution"] + b") e WHERE " + b" AND ".join(where) + order
+        columns = BRIEF.encode() if brief else b"*"
+        text = b"SELECT " + columns + b" FROM (" + SQL["execution"] + b") e WHERE " + b" AND ".join(where) + order
         return [Execution(*row) for row in self.db.query(text, values).fetchall()]
 
     @alone
-    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
-        where = b"WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
-        values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after)
-        return self._select(where, **values) if limit is None else self._select(where + b" LIMIT %(limit)s", **values, limit=limit)
+    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
+        where = b" WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
+        text = SQL["execution"] + where + b" LIMIT %(limit)s"
+        text = b"SELECT " + BRIEF.encode() + b" FROM (" + text + b") e" if brief else text
+        values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after, limit=limit)
+        return [Execution(*row) for row in self.db.query(text, values).fetchall()]
 
     @alone
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:

@@ -16,8 +16,16 @@ SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type 
 -- Who started the execution that publishes, or the one that it belongs to; else itself.
 SELECT coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
 
--- name: delete_events
--- Not what an execution has taken: it may still have to read it.
-DELETE FROM events WHERE id IN (
-  SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id)
-  ORDER BY published_at LIMIT ?)
+-- name: settle_wait
+UPDATE event_waits SET settled = 1 WHERE execution_id = ? AND n = ? AND event_id IS NOT NULL
+
+-- name: old_events
+-- Not what an execution has taken and may still have to read.
+SELECT id FROM events e WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM event_waits w WHERE w.event_id = e.id AND w.settled = 0)
+ORDER BY published_at LIMIT ?
+
+-- name: forget_events
+DELETE FROM events WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: forget_waits
+DELETE FROM event_waits WHERE event_id IS NOT NULL AND event_id IN (SELECT value FROM json_each(?))

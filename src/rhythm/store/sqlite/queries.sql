@@ -162,9 +162,7 @@ SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.paren
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
   (SELECT json_group_array(json_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END))
-    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL),
-  (SELECT q.trigger_data FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
-    ORDER BY q.id DESC LIMIT 1)
+    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL)
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
@@ -430,8 +428,8 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
-  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)), e.max_attempts,
-  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0), coalesce(c.awaiting, 'null'), e.attributes,
+  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)) AS attempt, e.max_attempts,
+  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, e.attributes,
   e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 

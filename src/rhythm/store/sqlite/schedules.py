@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rhythm.store.schedules import KEPT, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
+from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
 from rhythm.store.sqlite.session import SQL, Session
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SqliteSchedules(Session):
             found = [Schedule(*row) for row in self._all("schedules", json.dumps(list(names)))]
             firings = plan([Due(schedule, self._running_of(schedule.name), now) for schedule in found])
             fires = [fire for firing in firings for fire in self._fire_slots(firing, now)]
-            self._audit(actor, [ran(fire) for fire in fires], now)
+            self._audit(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
             return fires
 
     def _running_of(self, name: str) -> tuple[str, ...]:
@@ -75,7 +75,8 @@ class SqliteSchedules(Session):
             self._cancel(id, self._one("status_of", id), now)
         fires = [self._start_slot(new, now) for new in firing.fires if new.fire.manual or not self._known_slot(new.fire)]
         for fire in fires:
-            self._all("insert_fire", dict(zip(fire._fields, fire.astuple(), strict=True)))
+            if fire.outcome != REPEATED:
+                self._all("insert_fire", dict(zip(fire._fields, fire.astuple(), strict=True)))
         self._all("move_schedule", {"name": firing.name, "next_at": firing.next_at, "queued_at": firing.queued_at})
         if fires:
             self._all("trim_fires", {"name": firing.name, "kept": KEPT})
@@ -85,5 +86,4 @@ class SqliteSchedules(Session):
         return self._one("known_slot", fire.schedule, fire.slot_at) is not None
 
     def _start_slot(self, new: NewFire, now: int) -> Fire:
-        """With the execution that was there before, where its key was."""
-        return new.fire.replace(execution_id=None if new.start is None else self._start(new.start, now).id, at=now)
+        return new.started(None if new.start is None else self._start(new.start, now).id).replace(at=now)

@@ -14,6 +14,7 @@ from rhythm.ids import child_id
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Head, act
 from rhythm.store.base import (
+    BRIEF,
     CANCELLED,
     COMPLETED,
     FAILED,
@@ -341,6 +342,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         for n in turn.settled:
             self._all("delete_settled_timer", turn.id, n)
             self._all("delete_settled_wait", turn.id, n)
+            self._all("settle_wait", turn.id, n)
         for event in turn.events:
             self._publish(event, now)
         for id in turn.consumed:
@@ -351,8 +353,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
-        if turn.resumed is not None:
-            self._executed(turn.id, turn.resumed, error, now)
+        if (upto := turn.resumed_upto(held[1])) is not None:
+            self._executed(turn.id, upto, error, now)
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
@@ -776,26 +778,31 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def prune_events(self, older_than_s: float, limit: int) -> int:
         with self._transaction():
-            return self._count("delete_events", self.clock() - _us(older_than_s), limit)
+            old = json.dumps([id for (id,) in self._all("old_events", self.clock() - _us(older_than_s), limit)])
+            self._all("forget_waits", old)
+            return self._count("forget_events", old)
 
     # reading
 
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
 
-    def find(self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int) -> list[Execution]:
+    def find(
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
+    ) -> list[Execution]:
         where, args = ["parent_id IS NULL"], list[Any]()
         for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
             if values[0] is not None:
                 where.append(condition)
                 args += values
-        text = f"SELECT * FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
+        columns = BRIEF if brief else "*"
+        text = f"SELECT {columns} FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
         return [Execution(*row) for row in self._read(text, (*args, limit))]
 
-    def children(self, id: str, after: int = 0, limit: int | None = None) -> list[Execution]:
+    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
         where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
-        rows = self._select(where, id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
-        return [Execution(*row) for row in rows]
+        text, args = f"{SQL['execution']} {where}", (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
+        return [Execution(*row) for row in self._read(f"SELECT {BRIEF} FROM ({text})" if brief else text, args)]
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))

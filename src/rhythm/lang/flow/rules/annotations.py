@@ -65,10 +65,11 @@ def _value(name: str, values: list[Any]) -> Any:
         raise ValueError
     if name != "schedule":
         return values[0]
-    return _schedule(values[0], values[1] if len(values) > 1 else {})
+    return schedule_option(values[0], values[1] if len(values) > 1 else {})
 
 
-def _schedule(cron: str, options: Any) -> dict[str, Any]:
+def schedule_option(cron: str, options: Any) -> dict[str, Any]:
+    """What a schedule is stored as; ValueError if it cannot work."""
     from rhythm.slots import Timing, catch_up_number, check_overlap, check_timing
 
     if not isinstance(options, dict) or not options.keys() <= {"tz", "overlap", "catch_up", "inputs"}:

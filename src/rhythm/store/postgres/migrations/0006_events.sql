@@ -4,3 +4,6 @@ CREATE TABLE event_triggers (
   timeout_s double precision,
   PRIMARY KEY (type, workflow)
 );
+
+-- A wait that took an event stays, since each event is seen once; when nobody will ask about it again, the event need not be kept for it.
+ALTER TABLE event_waits ADD COLUMN settled boolean NOT NULL DEFAULT false;

@@ -1,0 +1,120 @@
+"""Schedules over HTTP: what starts workflows by the clock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from fastapi import Path, Query
+from pydantic import Field
+from starlette.responses import Response
+
+from rhythm.app.scheduling import ScheduleView
+from rhythm.errors import UnknownSchedule
+from rhythm.http.answers import answer, without
+from rhythm.http.asking import Ask, Cursor, Key, Limit
+from rhythm.http.pages import by_name
+from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
+
+Schedule = form_of(ScheduleView, "Schedule")
+Schedules = page_of(form_of(ScheduleView, "ScheduleSummary", ("inputs", "fires")))
+Times = object_of("Times", "When it will start its workflow next; of a paused one, when it would.", times=list[datetime])
+ScheduleChanged = object_of("ScheduleChanged", "`changed`: false if it was so already.", name=str, changed=bool)
+Name = Annotated[str, Path(description="of the schedule; it may have slashes in it")]
+Count = Annotated[int, Query(ge=1, le=1000, description="how many times")]
+
+
+class ChangedSchedule(Body):
+    """What is not given stays as it is. Of `cron`, `every` and `at` one replaces whichever there was."""
+
+    workflow: str | None = None
+    cron: str | None = Field(default=None, description="minute, hour, day, month, weekday, in the time zone `tz`")
+    every: float | str | None = Field(default=None, description='seconds, or such as "90m"')
+    at: str | None = Field(default=None, description="once, such as 2026-12-31T18:00; without an offset in the time zone `tz`")
+    tz: str | None = None
+    inputs: Json = None
+    overlap: Literal["skip", "queue", "allow", "cancel_other"] | None = Field(
+        default=None, description="what a slot does while an execution of the schedule still runs"
+    )
+    catch_up: str | int | None = Field(
+        default=None, description="slots that passed while no worker ran: skip, one (the latest), or so many"
+    )
+
+
+class NewSchedule(ChangedSchedule):
+    """One of `cron`, `every` and `at` says when."""
+
+    name: str
+    workflow: str
+
+
+class PauseSchedule(Body):
+    reason: str = ""
+
+
+PAUSE = PauseSchedule()  # without a body
+
+
+def create(ask: Ask, body: NewSchedule) -> Response:
+    """Starts a workflow by the clock from now on. 201: the schedule is new; 200: there was one of this name, and it is like this now."""
+    given = body.model_dump(exclude={"name", "workflow"}, exclude_none=True)
+    new = _missing(ask, body.name)
+    ask.app.schedule(body.name, body.workflow, by=ask.actor, **given)
+    return answer(ask.app.get_schedule(body.name), 201 if new else 200)
+
+
+def _missing(ask: Ask, name: str) -> bool:
+    try:
+        ask.app.get_schedule(name)
+    except UnknownSchedule:
+        return True
+    return False
+
+
+def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
+    """Changes some of a schedule."""
+    before, given = ask.app.get_schedule(name), body.model_dump(exclude_unset=True)
+    kept: dict[str, Any] = {"workflow": before.workflow, "tz": before.tz, "inputs": before.inputs, "overlap": before.overlap}
+    if not given.keys() & {"cron", "every", "at"}:
+        kept |= {"cron": before.cron, "every": before.every_s, "at": before.at}
+    wanted = {**kept, "catch_up": before.catch_up, **given}
+    ask.app.schedule(name, wanted.pop("workflow"), by=ask.actor, **wanted)
+    return answer(ask.app.get_schedule(name))
+
+
+def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """All schedules, by name, without their inputs and last slots."""
+    page = by_name(ask.app.schedules(), lambda schedule: schedule.name, limit, cursor)
+    return answer({**page, "items": [without(schedule, "inputs", "fires") for schedule in page["items"]]})
+
+
+def get(ask: Ask, name: Name) -> Response:
+    """A schedule, with what became of its last slots."""
+    return answer(ask.app.get_schedule(name))
+
+
+def times(ask: Ask, name: Name, count: Count = 5) -> Response:
+    """When it will start its workflow next."""
+    return answer({"times": ask.app.next_times(name, count)})
+
+
+def pause(ask: Ask, name: Name, body: PauseSchedule = PAUSE) -> Response:
+    """Nothing more is started by it; what runs goes on."""
+    return answer({"name": name, "changed": ask.app.pause_schedule(name, body.reason, ask.actor)})
+
+
+def resume(ask: Ask, name: Name) -> Response:
+    """Lets it start its workflow again, from the next slot on: those of the pause are not made up for."""
+    return answer({"name": name, "changed": ask.app.resume_schedule(name, ask.actor)})
+
+
+def run(ask: Ask, name: Name, key: Key = None) -> Response:
+    """Starts its workflow now, with its inputs, whatever else runs. 200: this `Idempotency-Key` has started it before."""
+    handle = ask.app.run_schedule(name, ask.actor, key=key)
+    return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200)
+
+
+def delete(ask: Ask, name: Name) -> Response:
+    """Takes a schedule away; what it has started goes on."""
+    ask.app.delete_schedule(name, ask.actor)
+    return Response(status_code=204)

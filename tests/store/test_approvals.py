@@ -1,0 +1,307 @@
+"""Approvals, pauses and resumes in both databases: what wakes whom, what is written together, and what is refused without a trace."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rhythm.store.access import Actor
+from rhythm.store.approvals import Decision, NewApproval, Verdict
+from rhythm.store.base import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED, Needed, Store
+from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, turn, workflow
+from tests.support.stores import Stores, ready_rows, rows
+
+US = 1_000_000
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return stores.empty_store(clock)
+
+
+def asking(n: int = 1, **changes: Any) -> NewApproval:
+    return NewApproval(n, "boss", "why", '{"total":7}').replace(**changes)
+
+
+def parked(store: Store, id: str = "w", *approvals: NewApproval, **changes: Any) -> None:
+    """A workflow, started by sue, that waits for approvals."""
+    commit = turn(begun(store, id, started_by="sue"), approvals=approvals or (asking(**changes),), status=PAUSED)
+    assert outcome(store, commit) == "parked"
+
+
+def decide(store: Store, decision: str = "approve", by: str = "ann", id: str = "w.1", **changes: Any) -> Verdict:
+    verdict = store.decide(id, Decision(Actor(by), decision).replace(**changes))
+    assert verdict is not None
+    return verdict
+
+
+def ended(store: Store, id: str = "w", n: int = 1) -> tuple[int, Any] | None:
+    found = [o for o in store.outcomes([Needed(id, (n,))])[id] if o.type == APPROVAL]
+    return (found[0].status, json.loads(found[0].value)) if found else None
+
+
+APPROVED = {"decision": "approved", "by": ["ann"], "comment": ""}
+
+
+def everything(store: Store) -> list[Any]:
+    tables = ("ready", "approvals", "approval_decisions", "execution_resume_requests", "audit", "executions")
+    return [rows(store, f"SELECT * FROM {table}") for table in tables]
+
+
+def test_a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on(store: Store, clock: Clock) -> None:
+    parked(store)
+    assert (ready_rows(store), status(store, "w")) == ([], "paused")
+    clock.forward(2)
+    assert decide(store).ended == "approved"
+    assert ready_rows(store) == [("w", 0, 0)]
+    assert ended(store) == (COMPLETED, APPROVED)
+    (request,) = store.resumes("w")
+    assert (request.triggered_by, request.triggered_by_id, request.requested_at) == ("approval", "w.1", NOW + 2 * US)
+    assert (json.loads(request.trigger_data), request.executed_at) == (APPROVED, None)
+
+
+def test_a_decision_counts_up_the_wakes_of_whoever_works_on_it(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", approvals=(asking(),))) == "own"
+    decide(store)
+    assert ready_rows(store) == [("w", 1, 1)]
+    assert outcome(store, turn(claim, 1)) == "woken", "whoever did not see the decision does not sleep"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "change"),
+    [
+        ("wrong_role", {"actor": Actor("ann", ("clerk",))}),
+        ("self_approval", {"actor": Actor("sue", ("boss",))}),
+        ("approval_changed", {"shown": "0" * 64}),
+        ("no_escalation", {"decision": "escalate"}),
+        ("role_revoked", {"actor": Actor("ann", ("boss",), token="gone")}),
+    ],
+)
+def test_what_is_refused_leaves_no_trace(store: Store, refusal: str, change: dict[str, Any]) -> None:
+    parked(store)
+    before = everything(store)
+    verdict = store.decide("w.1", Decision(Actor("ann"), "approve").replace(**change))
+    assert verdict is not None
+    assert verdict.refusal in (refusal, "wrong_role")
+    assert everything(store) == before
+
+
+def test_what_nobody_asks_for_cannot_be_decided(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, approvals=(asking(1), asking(2, held=True)))) == "parked"
+    before = everything(store)
+    assert [store.decide(id, Decision(Actor("ann"), "approve")) for id in ("w.2", "w.9", "nobody.1", "w", "")] == [None] * 5
+    assert everything(store) == before
+
+
+def test_a_decision_whose_answer_was_lost_may_be_sent_again(store: Store) -> None:
+    parked(store, quorum=2)
+    assert not decide(store, key="k").repeated
+    before = everything(store)
+    assert decide(store, key="k").repeated
+    assert everything(store) == before
+    assert decide(store, by="bob").by == ("ann", "bob")
+    assert decide(store, key="k").repeated, "also when it is over"
+    assert decide(store).refusal == "decision_repeated"
+    assert decide(store, by="cee").refusal == "already_decided"
+
+
+def test_quorum_takes_different_people(store: Store) -> None:
+    parked(store, quorum=2)
+    assert (decide(store).ended, decide(store).refusal, ended(store)) == ("", "decision_repeated", None)
+    assert decide(store, by="bob").ended == "approved"
+
+
+def test_one_rejection_is_enough(store: Store) -> None:
+    parked(store, quorum=3)
+    decide(store)
+    assert decide(store, "reject", "bob", comment="no").ended == "rejected"
+    assert ended(store) == (COMPLETED, {"decision": "rejected", "by": ["bob"], "comment": "no"})
+
+
+def test_the_starter_of_the_whole_family_is_meant(store: Store) -> None:
+    parent = begun(store, "p", started_by="sue")
+    child = workflow("p.1", parent_id="p", child_no=1, root_id="p")
+    assert outcome(store, turn(parent, starts=(child,))) == "parked"
+    assert outcome(store, turn(claims(store)["p.1"], approvals=(asking(),))) == "parked"
+    assert decide(store, id="p.1.1", by="sue").refusal == "self_approval"
+    assert decide(store, id="p.1.1").ended == "approved"
+
+
+def test_without_four_eyes_the_starter_may(store: Store) -> None:
+    parked(store, four_eyes=False)
+    assert decide(store, by="sue").ended == "approved"
+
+
+def test_an_approval_expires_at_its_time_and_not_before(store: Store, clock: Clock) -> None:
+    parked(store, timeout_s=10.0)
+    clock.forward(9.999)
+    assert store.fire_timers(10) == (0, NOW + 10 * US)
+    assert ended(store) is None
+    clock.forward(0.001)
+    assert decide(store).refusal == "approval_expired", "whether or not somebody has told so"
+    assert store.fire_timers(10)[0] == 1
+    assert ended(store) == (COMPLETED, {"decision": "expired", "by": [], "comment": ""})
+    assert ready_rows(store) == [("w", 0, 0)]
+    assert decide(store).refusal == "already_decided"
+    assert store.fire_timers(10) == (0, None)
+
+
+def test_when_its_time_is_over_it_goes_to_the_next_and_their_time_begins(store: Store, clock: Clock) -> None:
+    stages = json.dumps([["chief", 5.0, "escalate"], ["board", 7.0, "expire"]])
+    parked(store, timeout_s=10.0, on_deadline="escalate", stages=stages)
+    clock.forward(10)
+    assert store.fire_timers(10)[0] == 1
+    approval = store.approval("w.1")
+    assert approval is not None
+    assert (approval.role, approval.deadline_at, approval.escalated) == ("chief", NOW + 15 * US, 1)
+    clock.forward(5)
+    store.fire_timers(10)
+    assert decide(store, actor=Actor("ann", ("boss",))).refusal == "wrong_role"
+    clock.forward(7)
+    store.fire_timers(10)
+    assert ended(store) == (COMPLETED, {"decision": "expired", "by": [], "comment": ""})
+
+
+def test_an_escalation_by_hand_may_leave_out_a_role(store: Store) -> None:
+    parked(store, stages=json.dumps([["chief", 5.0, "expire"], ["board", 7.0, "expire"]]))
+    old = store.approval("w.1")
+    assert old is not None
+    assert decide(store, "escalate", to="boss").refusal == "no_escalation"
+    assert decide(store, "escalate", to="board").stage == 1
+    new = store.approval("w.1")
+    assert new is not None
+    assert (new.role, json.loads(new.stages), new.deadline_at) == ("board", [], NOW + 7 * US)
+    assert new.shown != old.shown
+
+
+def test_the_task_that_tells_people_is_queued_with_the_approval_and_once(store: Store) -> None:
+    notify = json.dumps({"task": "tell", "queue": "mail", "attempts": 4})
+    parked(store, notify=notify, stages=json.dumps([["chief", None, "expire"]]))
+    decide(store, "escalate")
+    told = rows(store, "SELECT id, name, queue, max_attempts, inputs FROM executions WHERE name = 'tell' ORDER BY created_at, id DESC")
+    assert [(id, queue, attempts) for id, _, queue, attempts, _ in told] == [
+        ("w-1-requested-0", "mail", 4), ("w-1-escalated-1", "mail", 4),
+    ]  # fmt: skip
+    assert [(json.loads(row[4])["event"], json.loads(row[4])["role"]) for row in told] == [("requested", "boss"), ("escalated", "chief")]
+    assert {"w-1-escalated-1", "w-1-requested-0"} <= claims(store, queues=("mail",)).keys()
+
+
+def test_an_approval_that_is_held_back_is_asked_when_it_is_released(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    notify = json.dumps({"task": "tell", "queue": "mail", "attempts": 1})
+    held = asking(2, held=True, timeout_s=3.0, notify=notify)
+    assert outcome(store, turn(claim, end="own", approvals=(asking(1), held))) == "own"
+    assert [each.id for each in store.approvals(None, "open", None, None, 10)] == ["w.1"]
+    assert claims(store, queues=("mail",)) == {}
+    clock.forward(60)
+    assert outcome(store, turn(claim, 1, releases=((2, 2),))) == "parked"
+    approval = store.approval("w.2")
+    assert approval is not None
+    assert approval.deadline_at == NOW + 63 * US
+    assert list(claims(store, queues=("mail",))) == ["w-2-requested-0"]
+
+
+def test_an_execution_that_ends_asks_nobody_any_more(store: Store) -> None:
+    for id, how in (("a", COMPLETED), ("b", FAILED), ("c", CANCELLED)):
+        claim = begun(store, id)
+        assert outcome(store, turn(claim, end="own", approvals=(asking(1), asking(2)))) == "own"
+        decide(store, id=f"{id}.1")
+        assert outcome(store, turn(claim, 1, "finish", status=how, value='{"message": ""}')) == "finished"
+        assert decide(store, id=f"{id}.2").refusal == "approval_cancelled"
+        assert ended(store, id, 1) == (COMPLETED, APPROVED), "who decided what is not forgotten"
+
+
+def test_a_cancelled_wait_is_not_decided(store: Store) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", approvals=(asking(1), asking(2)))) == "own"
+    assert outcome(store, turn(claim, 1, "own", cancels=((2, 2),))) == "own"
+    assert decide(store, id="w.2").refusal == "approval_cancelled"
+    assert decide(store).ended == "approved"
+
+
+def test_a_turn_that_lost_its_claim_asks_nobody(store: Store) -> None:
+    claim = begun(store)
+    stale = turn(claim, approvals=(asking(),))
+    store.release({"w": claim.fence})
+    claims(store, "b")
+    assert outcome(store, stale) == "lost"
+    assert store.approvals(None, None, None, None, 10) == []
+
+
+def test_a_turn_that_is_committed_twice_asks_once(store: Store) -> None:
+    claim = begun(store)
+    asked = turn(claim, end="own", approvals=(asking(),))
+    assert (outcome(store, asked), outcome(store, asked)) == ("own", "lost")
+    assert len(store.approvals(None, None, None, None, 10)) == 1
+
+
+def test_what_let_it_go_on_is_done_with_the_turn_that_knew_it(store: Store, clock: Clock) -> None:
+    parked(store)
+    decide(store)
+    claim = claims(store)["w"]
+    (loaded,) = store.load(["w"])
+    (first,) = json.loads(loaded.resumes or "[]")
+    store.pause(["w"], actor=Actor("ops"))
+    store.resume(["w"], data='{"a": 1}', actor=Actor("ops"))
+    clock.forward(1)
+    assert outcome(store, turn(claim, 1, "own", resumed=first[0])) == "own"
+    assert [request.executed_at for request in store.resumes("w")] == [NOW + US, None], "the second came later"
+    (loaded,) = store.load(["w"])
+    assert json.loads(loaded.resumes or "[]")[-1][1] == '{"a": 1}'
+    failing = turn(claim, 2, "finish", status=FAILED, value='{"message": "no money"}', resumed=first[0] + 1)
+    assert outcome(store, failing) == "finished"
+    assert [request.error_message for request in store.resumes("w")] == [None, "no money"]
+
+
+def test_with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed(store: Store) -> None:
+    parked(store)
+    decide(store, hold=True)
+    (loaded,) = store.load(["w"])
+    assert (loaded.paused, store.get(["w"])["w"].paused_reason) == (True, "approval_decided")
+    assert store.resume(["w"]) == {"w": True}
+    assert store.resume(["w"]) == {"w": False}
+    assert [request.triggered_by for request in store.resumes("w")] == ["approval", "manual"]
+
+
+@pytest.mark.parametrize(("then", "after"), [("resume", "timeout"), ("cancel", "")])
+def test_a_pause_ends_at_its_time(store: Store, clock: Clock, then: str, after: str) -> None:
+    parked(store)
+    assert store.pause(["w", "nobody"], reason="r", actor=Actor("ops"), timeout_s=4.0, then=then) == {"w": True}
+    claims(store)
+    clock.forward(3.9)
+    assert store.fire_timers(10) == (0, NOW + 4 * US)
+    clock.forward(0.1)
+    assert store.fire_timers(10)[0] == 1
+    (loaded,) = store.load(["w"])
+    assert (loaded.paused, loaded.cancel_requested) == (False, then == "cancel")
+    assert [request.triggered_by for request in store.resumes("w")] == ([after] if after else [])
+    assert store.fire_timers(10) == (0, None)
+
+
+def test_many_are_paused_and_resumed_together(store: Store) -> None:
+    store.start([workflow(f"w{i}") for i in range(20)])
+    ids = [f"w{i}" for i in range(20)]
+    assert store.pause([*ids, *ids, "nobody"], actor=Actor("ops")) == dict.fromkeys(ids, True)
+    assert all(row.paused for row in store.load(ids))
+    assert store.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, True)
+    assert store.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, False)
+    assert len(rows(store, "SELECT 1 FROM audit")) == 40
+
+
+def test_what_is_pruned_takes_its_approvals_with_it(store: Store, clock: Clock) -> None:
+    claim = begun(store)
+    assert outcome(store, turn(claim, end="own", approvals=(asking(),))) == "own"
+    decide(store)
+    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
+    clock.forward(10)
+    assert store.prune(5.0, 10) == 1
+    assert [rows(store, f"SELECT * FROM {table}") for table in ("approvals", "approval_decisions", "execution_resume_requests")] == [[]] * 3
