@@ -29,7 +29,8 @@ def test_a_resume_that_leads_to_a_failure_says_so_whatever_failed(make_store: Ma
 
 
 ASKING = """workflow main(ctx, inputs) {
-  let first = await all([approval({ role: "a", reason: "1", timeout: "1h" }), task("value", { x: 1 }), approval({ role: "b", reason: "2" })],
+  let asked = approval({ role: "a", reason: "1", timeout: "1h" })
+  let first = await all([asked, task("value", { x: 1 }), approval({ role: "b", reason: "2" })],
     { concurrency: 2 })
   let second = await race([approval({ role: "c", reason: "3" }), sleep("5s")])
   let third = await approval({ role: "d", reason: "4", timeout: "9s", escalate: { role: "e", after: "3s" } })

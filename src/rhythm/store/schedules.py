@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rhythm.store.base import NewExecution
 
 KEPT = 100  # rows of a schedule's past
+REPEATED = "repeated"  # outcome of a run that was asked for before, by its key: nothing is written of it
 
 
 class Schedule(Record):
@@ -99,9 +100,15 @@ def changed(action: str, name: str, before: Schedule | None, after: Schedule | N
     return act(action if before else "schedule.create", name, **detail)
 
 
-def ran(fire: Fire) -> Act:
-    """What is recorded of a run that somebody asked for."""
-    return act("schedule.run", fire.schedule, execution=fire.execution_id)
+def ran(fires: Sequence[Fire]) -> list[Act]:
+    """What is recorded of runs that somebody asked for."""
+    return [act("schedule.run", fire.schedule, execution=fire.execution_id) for fire in fires if fire.outcome != REPEATED]
+
+
+def found(fire: Fire, execution_id: str) -> Fire:
+    """A slot whose key has this execution: its own, or one that was there before."""
+    again = fire.manual and fire.execution_id != execution_id
+    return fire.replace(execution_id=execution_id, outcome=REPEATED if again else fire.outcome)
 
 
 class ScheduleStore(ABC):
