@@ -34,6 +34,7 @@ from rhythm.app.views import (
     life,
     line_of,
     queue_view,
+    resumed,
     turn,
     view,
     worker_view,
@@ -339,6 +340,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
             program = self.program(row.name, row.version) if row.type == WORKFLOW else None
             turns = [step for step in self.store.history(row.id) if not _ends(row, step.at)]
             steps += [turn(row, step, line_of(program, step.statement)) for step in turns]
+            steps += [resumed(row, request) for request in (self.store.resumes(row.id) if row.type == WORKFLOW else ())]
             if row.type == WORKFLOW and len(waiting) < TRACED:
                 waiting += self.store.children(row.id)
         return in_order(steps)
