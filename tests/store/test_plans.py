@@ -274,7 +274,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
 SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
-    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX)"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part)"
 )
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 

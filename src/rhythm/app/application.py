@@ -139,17 +139,18 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     # workflows
 
-    def register(self, *sources: str | os.PathLike[str]) -> tuple[str, ...]:
+    def register(self, *sources: str | os.PathLike[str], by: By = None) -> tuple[str, ...]:
         """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
 
         `FlowError` shows every problem of every file. New executions start on the version that was registered last.
+        Only with `by` it is recorded in the audit.
         """
         from rhythm.app.flows import compile_flows, read_flows
 
         texts = read_flows(sources)
         definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
         if definitions:
-            self.store.register(definitions, self._registered_schedules(definitions))
+            self.store.register(definitions, self._registered_schedules(definitions), acting(by) if by else None)
         return tuple(definition.name for definition in definitions)
 
     def workflows(self) -> Workflows:

@@ -188,7 +188,7 @@ class Schedules(Part):
         program, id = self._current(schedule.workflow, self.store), self._new_id()
 
         def plan(due: Sequence[Due]) -> list[Firing]:
-            return [run_now(each, program, lambda: id, key) for each in due]
+            return [run_now(each, program, lambda: id, key, actor.name) for each in due]
 
         fires = self.store.fire_schedules([schedule.name], plan, actor)
         if not fires:

@@ -117,6 +117,12 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
             raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
 
 
+def registered_acts(definitions: Sequence[Definition], before: Iterable[tuple[Definition, int]]) -> list[Act]:
+    """Which workflows have another version by now, for the audit."""
+    current = {definition.name: definition.version for definition, _ in before}
+    return [act("workflow.register", each.name, version=each.version) for each in definitions if current.get(each.name) != each.version]
+
+
 def refuse_system(queue: str, paused: bool) -> None:
     """`ValueError` for a pause of the queue of resumes: workflows would stand still that nobody has paused."""
     if paused and queue == SYSTEM_QUEUE:
@@ -683,11 +689,11 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     # definitions
 
     @abstractmethod
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         """Stores versions that are new, and makes these the current ones of their names: all, or none.
 
         From then on events start these, and only by the types that they name now. `schedules` gets those that these workflows'
-        annotations have made before, and says what becomes of which.
+        annotations have made before, and says what becomes of which. With an `actor`, versions that become current are recorded.
         """
 
     @abstractmethod

@@ -49,11 +49,23 @@ SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
 -- name: circumstances
--- Of a decision: the time, who gave the execution, or what started it, data when it went on, and the decisions before.
+-- Of a decision: the time, who had a hand in what is decided about, and the decisions before. A hand has whoever gave the execution,
+-- what it belongs to, or what that is a retry of, data with a resume, a signal, or an event that it took, and whoever made the schedule
+-- that started it.
+WITH RECURSIVE
+  line(id) AS (
+    SELECT root_id FROM executions WHERE id = %(execution_id)s
+    UNION SELECT (SELECT e.retry_of FROM executions e WHERE e.id = line.id) FROM line WHERE line.id IS NOT NULL),
+  made(schedule) AS (SELECT (SELECT e.attributes::json ->> 'schedule' FROM executions e WHERE e.id = line.id) FROM line),
+  part(first, last) AS (SELECT id, id || ' ' FROM line UNION ALL SELECT id || '.', id || '/' FROM line)
 SELECT now_us(),
   ARRAY(
-    SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q ON q.execution_id = ANY(ARRAY[e.id, e.root_id])
-    WHERE e.id = %(execution_id)s AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'),
+    SELECT q.triggered_by_id FROM part JOIN execution_resume_requests q ON q.execution_id >= part.first AND q.execution_id < part.last
+    WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+    UNION SELECT a.actor FROM part JOIN audit a ON a.object >= part.first AND a.object < part.last WHERE a.action = 'execution.signal'
+    UNION SELECT a.actor FROM part JOIN event_waits w ON w.execution_id >= part.first AND w.execution_id < part.last
+      JOIN audit a ON a.object = w.event_id WHERE a.action = 'event.publish'
+    UNION SELECT a.actor FROM made JOIN audit a ON a.object = made.schedule WHERE a.action IN ('schedule.create', 'schedule.change')),
   (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = %(id)s)
 
 -- name: pause

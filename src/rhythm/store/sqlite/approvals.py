@@ -39,7 +39,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             if approval is None or approval.held:
                 return None
             held, revoked = self._business_roles(actor, now)
-            concerned = {name for (name,) in self._all("concerned", approval.execution_id)}
+            concerned = {name for (name,) in self._all("concerned", {"id": approval.execution_id})}
             verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned, now)
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
