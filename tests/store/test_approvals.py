@@ -341,3 +341,17 @@ def test_the_end_of_a_pause_does_not_begin_what_is_held_back(store: Store, clock
     assert [id for id, *_ in ready_rows(store)] == ["p.1"]
     assert store.get(["p.2"])["p.2"].paused_at is None
     assert [request.triggered_by for request in store.resumes("p.2")] == ["timeout"]
+
+
+@pytest.mark.parametrize("how", ["completed", "failed", "terminated"])
+def test_a_resume_that_came_too_late_for_the_last_turn_says_so(store: Store, how: str) -> None:
+    claim = begun(store)
+    store.pause(["w"])
+    store.resume(["w"], data='{"k": 1}')
+    if how == "terminated":
+        store.terminate(["w"])
+    else:
+        status, value = (COMPLETED, "1") if how == "completed" else (FAILED, '{"code": "Odd", "message": "odd", "data": null}')
+        assert outcome(store, turn(claim, end="finish", status=status, value=value)) == "finished"
+    (request,) = store.resumes("w")
+    assert (request.executed_at, request.error_message) == (None, "the execution ended before it could see this")

@@ -30,7 +30,7 @@ FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER 
 UNION ALL
 (SELECT s.name, NULL, now_us() FROM schedules s
  WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND s.name <> ALL(%(without)s::text[]) AND NOT EXISTS (
-   SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.finished_at IS NULL)
+   SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5)
  ORDER BY s.name LIMIT %(limit)s)
 
 -- name: put_schedules
@@ -55,7 +55,7 @@ FROM unnest(%(name)s::text[], %(next_at)s::bigint[], %(queued_at)s::bigint[]) AS
 
 -- name: settle_fires
 UPDATE schedule_fires f SET open = false WHERE f.schedule = ANY(%(names)s::text[]) AND f.open
-  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = f.execution_id AND e.finished_at IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = f.execution_id AND e.status < 5)
 
 -- name: running_fires
 SELECT schedule, execution_id FROM schedule_fires WHERE schedule = ANY(%(names)s::text[]) AND open ORDER BY schedule, slot_at
