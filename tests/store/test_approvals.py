@@ -355,3 +355,22 @@ def test_a_resume_that_came_too_late_for_the_last_turn_says_so(store: Store, how
         assert outcome(store, turn(claim, end="finish", status=status, value=value)) == "finished"
     (request,) = store.resumes("w")
     assert (request.executed_at, request.error_message) == (None, "the execution ended before it could see this")
+
+
+def test_a_key_does_not_make_another_decision_the_same(store: Store) -> None:
+    parked(store, quorum=2)
+    decide(store, key="k")
+    assert decide(store, "reject", key="k").refusal == "decision_repeated"
+
+
+@pytest.mark.parametrize("given", ["p", "p.1", "p.1.1", "p.2"])
+def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, given: str) -> None:
+    children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p") for n in (1, 2)]
+    assert outcome(store, turn(begun(store, "p", started_by="sue"), starts=children)) == "parked"
+    below = workflow("p.1.1", parent_id="p.1", child_no=1, root_id="p")
+    assert outcome(store, turn(claims(store)["p.1"], starts=(below,))) == "parked"
+    assert outcome(store, turn(claims(store)["p.1.1"], approvals=(asking(),))) == "parked"
+    store.pause([given])
+    store.resume([given], data='{"total": 0}', actor=Actor("ann"))
+    assert decide(store, id="p.1.1.1").refusal == "self_approval"
+    assert decide(store, id="p.1.1.1", by="bob").ended == "approved"

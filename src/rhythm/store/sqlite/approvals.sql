@@ -38,8 +38,9 @@ WHERE id = :id AND ended_at IS NULL
 SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: concerned
--- Who gave an execution, or what started it, data when it went on.
-SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q ON q.execution_id IN (e.id, e.root_id)
+-- Who gave an execution, or one that belongs to the same root, data when it went on.
+SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q
+  ON q.execution_id = e.root_id OR (q.execution_id >= e.root_id || '.' AND q.execution_id < e.root_id || '/')
 WHERE e.id = ? AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
 
 -- name: pause
