@@ -160,6 +160,11 @@ def test_from_the_start_nothing_is_taken_along() -> None:
     )
 
 
+def test_an_id_that_somebody_gave_as_data_is_no_wait() -> None:
+    locals = {"$resumed": {"approval": "old.1"}, "$context": {"approval": "old.1"}}
+    assert retried(Family((waiting(task(2), locals), row("old.2"))), "new").executions[0].retry_of == "old"
+
+
 @pytest.mark.parametrize(
     ("old", "message"),
     [

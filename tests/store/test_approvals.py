@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rhythm.engine.retried import anew
 from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision, NewApproval, Verdict
 from rhythm.store.base import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED, Needed, Store
@@ -341,3 +342,49 @@ def test_the_end_of_a_pause_does_not_begin_what_is_held_back(store: Store, clock
     assert [id for id, *_ in ready_rows(store)] == ["p.1"]
     assert store.get(["p.2"])["p.2"].paused_at is None
     assert [request.triggered_by for request in store.resumes("p.2")] == ["timeout"]
+
+
+@pytest.mark.parametrize("how", ["completed", "failed", "terminated"])
+def test_a_resume_that_came_too_late_for_the_last_turn_says_so(store: Store, how: str) -> None:
+    claim = begun(store)
+    store.pause(["w"])
+    store.resume(["w"], data='{"k": 1}')
+    if how == "terminated":
+        store.terminate(["w"])
+    else:
+        status, value = (COMPLETED, "1") if how == "completed" else (FAILED, '{"code": "Odd", "message": "odd", "data": null}')
+        assert outcome(store, turn(claim, end="finish", status=status, value=value)) == "finished"
+    (request,) = store.resumes("w")
+    assert (request.executed_at, request.error_message) == (None, "the execution ended before it could see this")
+
+
+def test_a_key_does_not_make_another_decision_the_same(store: Store) -> None:
+    parked(store, quorum=2)
+    decide(store, key="k")
+    assert decide(store, "reject", key="k").refusal == "decision_repeated"
+
+
+@pytest.mark.parametrize("given", ["p", "p.1", "p.1.1", "p.2"])
+def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, given: str) -> None:
+    children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p") for n in (1, 2)]
+    assert outcome(store, turn(begun(store, "p", started_by="sue"), starts=children)) == "parked"
+    below = workflow("p.1.1", parent_id="p.1", child_no=1, root_id="p")
+    assert outcome(store, turn(claims(store)["p.1"], starts=(below,))) == "parked"
+    assert outcome(store, turn(claims(store)["p.1.1"], approvals=(asking(),))) == "parked"
+    store.pause([given])
+    store.resume([given], data='{"total": 0}', actor=Actor("ann"))
+    assert decide(store, id="p.1.1.1").refusal == "self_approval"
+    assert decide(store, id="p.1.1.1", by="bob").ended == "approved"
+
+
+def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> None:
+    claim = begun(store, "old", started_by="sue")
+    store.pause(["old"])
+    store.resume(["old"], data='{"total": 0}', actor=Actor("ann"))
+    failed = turn(claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}')
+    assert outcome(store, failed) == "finished"
+    store.retry("old", lambda family: anew(family, "again", "1"))
+    assert outcome(store, turn(claims(store)["again"], approvals=(asking(),))) == "parked"
+    assert decide(store, id="again.1", by="sue").refusal == "self_approval"
+    assert decide(store, id="again.1").refusal == "self_approval"
+    assert decide(store, id="again.1", by="bob").ended == "approved"

@@ -35,7 +35,7 @@ from rhythm.store.base import (
     StoredTimer,
 )
 from rhythm.vm.awaits import next_completed, resolve
-from rhythm.vm.machine import STARTED, Inputs, Machine, Outcome, Signal
+from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
@@ -264,9 +264,8 @@ def _open(snapshot: Snapshot) -> dict[int, str]:
 def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
     """What runs in the background and has an id that a variable holds: of one without a plan, only its row tells what it is."""
     plans = snapshot.locals.get(STARTED, {})
-    yield from (
-        (n, "child") for n in _named(id, [value for name, value in snapshot.locals.items() if name != STARTED]) if str(n) not in plans
-    )
+    mine = [value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)]  # the others are for data
+    yield from ((n, "child") for n in _named(id, mine) if str(n) not in plans)
     for plan in plans.values():
         yield from _leaves(plan)
 

@@ -125,7 +125,7 @@ def judge(
     A decision that comes after the deadline comes too late, also when nobody has told so yet.
     """
     name = wanted.actor.name
-    if any(each.actor == name and each.key is not None and each.key == wanted.key and each.decision == wanted.decision for each in made):
+    if wanted.key is not None and any((each.actor, each.key, each.decision) == (name, wanted.key, wanted.decision) for each in made):
         return Verdict(repeated=True)
     if approval.ended_at is not None and approval.decision is None:
         return Verdict("approval_cancelled")
