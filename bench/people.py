@@ -169,7 +169,7 @@ def _server(url: str) -> Iterator[tuple[int, int]]:
         try:
             assert process.stderr
             said = process.stderr.readline()
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/api/v1 for those who have a token", said)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/", said)
             assert found, said
             yield process.pid, int(found[1])
         finally:

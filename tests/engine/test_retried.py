@@ -128,7 +128,7 @@ def test_mailbox_is_that_of_the_snapshot_numbered_anew() -> None:
 
 def test_ids_of_children_in_variables_are_renamed_and_nothing_else() -> None:
     locals = {"a": ["old.1", {"b": "old.2.3"}], "own": "old", "text": "old.1 and more", "other": "older.1"}
-    new = retried(Family((waiting(task(2), locals), row("old.2"))), "new").executions[0]
+    new = retried(Family((waiting(task(2), locals), row("old.1", status=COMPLETED), row("old.2"))), "new").executions[0]
     assert decode_snapshot(new.snapshot or b"").locals == {**locals, "a": ["new.1", {"b": "new.2.3"}]}
 
 
@@ -160,6 +160,11 @@ def test_from_the_start_nothing_is_taken_along() -> None:
     )
 
 
+def test_an_id_that_somebody_gave_as_data_is_no_wait() -> None:
+    locals = {"$resumed": {"approval": "old.1"}, "$context": {"approval": "old.1"}}
+    assert retried(Family((waiting(task(2), locals), row("old.2"))), "new").executions[0].retry_of == "old"
+
+
 @pytest.mark.parametrize(
     ("old", "message"),
     [
@@ -168,6 +173,8 @@ def test_from_the_start_nothing_is_taken_along() -> None:
         (row("old.1"), "is part of old: retry that one"),
         (waiting(task(5)), "waits for number 5, of which nothing is left: retry it from the start"),
         (waiting({"op": "event", "n": 5, "name": "paid"}), "waits for an event"),
+        (waiting(None, {"a": [{"id": "old.5"}]}), "waits for number 5, of which nothing is left"),
+        (waiting(None, {"$started": {"4": {"op": "all", "n": 4, "items": [{"op": "approval", "n": 5}]}}}), "waits for an approval"),
         (row(snapshot=encode_snapshot(Snapshot(4, {}, task(2), 3, cancelled=True))), "has cleaned up behind itself"),
     ],
 )

@@ -948,13 +948,17 @@ PEOPLE = (
     ),
     Guard(
         "what let it go on is done with its turn", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
-        lite_code("_commit_turn", "self._executed(turn.id, turn.resumed, error, now)", "pass"),
-        pg_code("run", "self._executed([turn for turn in won if turn.resumed is not None])", "pass", "flush"),
+        lite_code("_commit_turn", "self._executed(turn.id, upto, error, now)", "pass"),
+        pg_code("run", "self._executed(won)", "pass", "flush"),
     ),
     Guard(
         "only what the turn knew is done with it", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
         (Change("store/sqlite/approvals.sql", "executed_resumes", " AND id <= :upto", " AND :upto > 0"),),
         (Change("store/postgres/approvals.sql", "executed_resumes", " AND q.id <= x.upto", ""),),
+    ),
+    Guard(
+        "what the last turn did not know is done with it", rule("a_resume_of_which_the_last_turn_did_not_know_is_done_with_it"),
+        engine=(Change("store/base.py", "resumed_upto", "EVERY_RESUME if", "self.resumed if"),),
     ),
     Guard(
         "only what is held is resumed", approvals("with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed"),
@@ -982,6 +986,11 @@ SLOTS = (
     Guard(
         "a slot and its execution are one transaction", ("tests/store/test_schedules.py::test_of_a_plan_that_fails_nothing_is_done",),
         (Change("store/sqlite/schedules.py", "fire_schedules", "with self._transaction():", "if True:"),),
+    ),
+    Guard(
+        "a run that is asked for again is recorded once",
+        ("tests/store/test_schedules.py::test_a_run_that_is_asked_for_again_with_its_key_is_one_row_of_the_past_and_of_the_audit",),
+        engine=(Change("store/schedules.py", "started", "REPEATED if repeated else ", ""),),
     ),
     Guard(
         "a queued slot waits until nothing runs", ("tests/engine/test_schedules.py::"

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from rhythm.engine.retried import anew
 from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision, NewApproval, Verdict
 from rhythm.store.base import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED, Needed, Store
+from rhythm.store.postgres.store import PostgresStore
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, turn, workflow
 from tests.support.stores import Stores, ready_rows, rows
 
@@ -305,3 +307,79 @@ def test_what_is_pruned_takes_its_approvals_with_it(store: Store, clock: Clock) 
     clock.forward(10)
     assert store.prune(5.0, 10) == 1
     assert [rows(store, f"SELECT * FROM {table}") for table in ("approvals", "approval_decisions", "execution_resume_requests")] == [[]] * 3
+
+
+@pytest.mark.parametrize("anew", [{}, {"timeout_s": 100.0}, {"timeout_s": 100.0, "then": "cancel"}])
+def test_a_pause_that_is_made_anew_at_its_end_does_not_end(store: Store, stores: Stores, clock: Clock, anew: dict[str, Any]) -> None:
+    parked(store)
+    store.pause(["w"], timeout_s=5, then="cancel")
+    clock.forward(6)
+    if isinstance(store, PostgresStore):
+        other, look = stores.store(clock), store.db.all
+
+        def between(name: str, /, **values: Any) -> Any:
+            found = look(name, **values)
+            if name == "due_pauses" and found:
+                other.pause(["w"], reason="longer", **anew)
+            return found
+
+        store.db.all = between  # type: ignore[method-assign]  # what others do between two of its statements
+        store.fire_timers(10)
+        store.db.all = look  # type: ignore[method-assign]
+    else:
+        store.pause(["w"], reason="longer", **anew)
+        store.fire_timers(10)
+    execution = store.get(["w"])["w"]
+    assert (execution.paused_reason, execution.cancel_requested_at, store.resumes("w")) == ("longer", None, [])
+
+
+def test_the_end_of_a_pause_does_not_begin_what_is_held_back(store: Store, clock: Clock) -> None:
+    children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p", held=n == 2) for n in (1, 2)]
+    assert outcome(store, turn(begun(store, "p"), starts=children)) == "parked"
+    assert store.pause(["p.2"], timeout_s=5) == {"p.2": True}
+    clock.forward(6)
+    store.fire_timers(10)
+    assert [id for id, *_ in ready_rows(store)] == ["p.1"]
+    assert store.get(["p.2"])["p.2"].paused_at is None
+    assert [request.triggered_by for request in store.resumes("p.2")] == ["timeout"]
+
+
+def test_a_resume_after_which_no_turn_came_says_so(store: Store) -> None:
+    begun(store)
+    store.pause(["w"])
+    store.resume(["w"], data='{"k": 1}')
+    store.terminate(["w"])
+    (request,) = store.resumes("w")
+    assert (request.executed_at, request.error_message) == (None, "the execution ended before it could see this")
+
+
+def test_a_key_does_not_make_another_decision_the_same(store: Store) -> None:
+    parked(store, quorum=2)
+    decide(store, key="k")
+    assert decide(store, "reject", key="k").refusal == "decision_repeated"
+
+
+@pytest.mark.parametrize("given", ["p", "p.1", "p.1.1", "p.2"])
+def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, given: str) -> None:
+    children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p") for n in (1, 2)]
+    assert outcome(store, turn(begun(store, "p", started_by="sue"), starts=children)) == "parked"
+    below = workflow("p.1.1", parent_id="p.1", child_no=1, root_id="p")
+    assert outcome(store, turn(claims(store)["p.1"], starts=(below,))) == "parked"
+    assert outcome(store, turn(claims(store)["p.1.1"], approvals=(asking(),))) == "parked"
+    store.pause([given])
+    store.resume([given], data='{"total": 0}', actor=Actor("ann"))
+    assert decide(store, id="p.1.1.1").refusal == "self_approval"
+    assert decide(store, id="p.1.1.1", by="bob").ended == "approved"
+
+
+def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> None:
+    claim = begun(store, "old", started_by="sue")
+    store.pause(["old"])
+    store.resume(["old"], data='{"total": 0}', actor=Actor("ann"))
+    failed = turn(claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}')
+    assert outcome(store, failed) == "finished"
+    store.retry("old", lambda family: anew(family, "again", "1"))
+    assert outcome(store, turn(claims(store)["again"], approvals=(asking(),))) == "parked"
+    assert decide(store, id="again.1", by="sue").refusal == "self_approval"
+    assert decide(store, id="again.1").refusal == "self_approval"
+    assert decide(store, id="again.1", by="bob").ended == "approved"

@@ -35,7 +35,7 @@ from rhythm.store.base import (
     StoredTimer,
 )
 from rhythm.vm.awaits import next_completed, resolve
-from rhythm.vm.machine import STARTED, Inputs, Machine, Outcome, Signal
+from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
@@ -171,10 +171,10 @@ class _Retry:
         return {n: command for n, command in load_owned(old.owned or "[]").items() if n not in rows and n in awaited}
 
     def _refuse_missing(self, old: StoredExecution, snapshot: Snapshot, owned: set[int]) -> None:
-        """What is awaited and stored nowhere would be awaited for ever."""
+        """What is awaited, or may be by the id that a variable holds, and is stored nowhere would be awaited for ever."""
         stored = {child.child_no for child in self.children.get(old.id, ())} | owned
         stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
-        for n, op in _open(snapshot).items():
+        for n, op in {**dict(_behind(old.id, snapshot)), **_open(snapshot)}.items():
             if op in ELSEWHERE:
                 raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {_from_start(old.root_id)}")
             if n not in stored and op not in ROWLESS:
@@ -259,6 +259,24 @@ def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:
 def _open(snapshot: Snapshot) -> dict[int, str]:
     """What it awaits: the operation behind each number; not those that a `completed` loop has taken already."""
     return dict(_leaves(snapshot.awaiting)) if snapshot.awaiting else {}
+
+
+def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
+    """What runs in the background and has an id that a variable holds: of one without a plan, only its row tells what it is."""
+    plans = snapshot.locals.get(STARTED, {})
+    mine = [value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)]  # the others are for data
+    yield from ((n, "child") for n in _named(id, mine) if str(n) not in plans)
+    for plan in plans.values():
+        yield from _leaves(plan)
+
+
+def _named(id: str, value: Any) -> Iterator[int]:
+    """The numbers of the children whose ids are in a value."""
+    if isinstance(value, str) and re.fullmatch(re.escape(id) + r"\.[0-9]{1,17}", value):
+        yield int(value[len(id) + 1 :])
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _named(id, item)
 
 
 def _leaves(plan: Plan) -> Iterator[tuple[int, str]]:

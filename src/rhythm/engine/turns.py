@@ -177,7 +177,7 @@ def _from_outside(plan: Plan) -> bool:
     return (plan["of"] if "first" in plan else plan)["op"] in ("approval", "event")
 
 
-def _resumed(loaded: Loaded) -> int | None:
+def resumed(loaded: Loaded) -> int | None:
     """The last of what let it go on since its turn before."""
     pending = load(loaded.resumes) if loaded.resumes else []
     return max(id for id, _ in pending) if pending else None
@@ -212,7 +212,7 @@ class Planner:
         rows = _Rows(self, loaded, program, owned)
         for command in turn.commands:
             rows.add(command)
-        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None, resumed=_resumed(loaded))
+        base = TurnCommit(loaded.id, loaded.seq, fence, wakes, "park", self.worker, "turn", owned=None, resumed=resumed(loaded))
         if isinstance(turn, Completed):
             return Step(rows.on(base, done, end="finish", status=COMPLETED, value=dump_trusted(turn.result), cause="completed"), before)
         if isinstance(turn, Failed):

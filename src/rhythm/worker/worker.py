@@ -29,6 +29,7 @@ from rhythm.engine.turns import (
     load_owned,
     moment,
     needed,
+    resumed,
     seen,
     status_of,
 )
@@ -687,7 +688,10 @@ class Worker:
         assert loaded
         held.inputs = None
         error = dump_trusted({"code": code, "message": message, "data": None})
-        return TurnCommit(held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error, owned=None)
+        return TurnCommit(
+            held.id, loaded.seq, held.fence, held.wakes, "finish", self.name, code, status=FAILED, value=error, owned=None,
+            resumed=resumed(loaded),
+        )  # fmt: skip
 
     def _pause(self, held: Held, loaded: Loaded) -> TurnCommit | None:
         """A paused workflow keeps what it has and takes no turn. Tasks that run here go on, and are committed when they end."""

@@ -102,7 +102,8 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
     # services
 
     def _fire_people(self, approvals: Sequence[str], pauses: Sequence[Row], now: int) -> int:
-        """Approvals and pauses whose time is over; their executions are locked and woken. The audit is the last lock of all."""
+        """Approvals and pauses whose time is over; their executions are locked and woken, but for those that are held back. The audit is
+        the last lock of all."""
         acts = [*self._fire_approvals(approvals, now), *self._fire_pauses(pauses, now)]
         self._audit(SERVICE, acts, now)
         return len(acts)
@@ -115,10 +116,11 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         return [Act("approval.escalate" if each.on_deadline == ESCALATE else "approval.expire", each.id) for each in over]
 
     def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
-        over = {row[0] for row in self.db.all("unpause", ids=sorted(row[0] for row in due))} if due else set()
-        ended = [id for id, then in due if then == CANCEL and id in over]
+        self.rows.keep_back([id for id, held in due if held])
+        over = self.db.all("end_pauses", ids=[row[0] for row in due], now=now) if due else []
+        ended = [id for id, then in over if then == CANCEL]
         self._cancel(ended)
-        resumed = [id for id, then in due if then != CANCEL and id in over]
+        resumed = [id for id, then in over if then != CANCEL]
         self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
         told = '{"reason": "its pause is over"}'
         acts = [("execution.cancel", ended), ("execution.resume", resumed)]

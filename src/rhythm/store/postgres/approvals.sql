@@ -82,8 +82,15 @@ WHERE id = %(id)s AND status < 5 AND paused_at IS NULL
 UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
+-- name: end_pauses
+-- With the locks: since it was found, a pause may have been made anew, longer or with another end.
+WITH over AS (
+  SELECT id, paused_then FROM executions WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_until <= %(now)s ORDER BY id FOR UPDATE)
+UPDATE executions e SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
+FROM over WHERE e.id = over.id RETURNING e.id, over.paused_then
+
 -- name: due_pauses
-SELECT id, paused_then FROM executions
+SELECT id, held FROM executions
 WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= %(now)s ORDER BY paused_until LIMIT %(limit)s
 
 -- name: insert_resumes

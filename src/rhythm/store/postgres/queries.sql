@@ -190,7 +190,7 @@ SELECT
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
-      SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.finished_at IS NULL))
+      SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5))
     THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
 
 -- name: forget_workers
@@ -473,7 +473,10 @@ DELETE FROM timer_tasks t USING settled x WHERE t.execution_id = x.id AND t.n = 
 -- name: delete_waits
 -- Approvals are kept, as cancelled ones: who decided what is not forgotten with the wait.
 WITH events AS (DELETE FROM event_waits WHERE execution_id = ANY(%(ids)s::text[])),
-asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND status IS NULL)
+asked AS (UPDATE approvals SET status = 7, ended_at = %(now)s WHERE execution_id = ANY(%(ids)s::text[]) AND status IS NULL),
+resumed AS (
+  UPDATE execution_resume_requests SET error_message = 'the execution ended before it could see this'
+  WHERE execution_id = ANY(%(ids)s::text[]) AND executed_at IS NULL)
 DELETE FROM timer_tasks WHERE execution_id = ANY(%(orderly)s::text[])
 
 -- name: cancel_timers

@@ -80,10 +80,13 @@ class Rows:
         known = self.db.all("receivers", ids=list(ids))
         now = known[0][2] if known else 0
         self.wake((id for id, held, _ in known if not held), now)
-        held = [id for id, held, _ in known if held]
-        if held and len(self.db.all("lock_held", ids=held)) < len(held):
-            raise AgainError
+        self.keep_back([id for id, held, _ in known if held])
         return int(now)
+
+    def keep_back(self, ids: Sequence[str]) -> None:
+        """What is held back stays so until the end of the transaction; if it has been released meanwhile, it must be woken after all."""
+        if ids and len(self.db.all("lock_held", ids=ids)) < len(ids):
+            raise AgainError
 
     # starting
 

@@ -30,7 +30,7 @@ FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER 
 UNION ALL
 (SELECT s.name, NULL, now_us() FROM schedules s
  WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND s.name <> ALL(%(without)s::text[]) AND NOT EXISTS (
-   SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.finished_at IS NULL)
+   SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5)
  ORDER BY s.name LIMIT %(limit)s)
 
 -- name: put_schedules

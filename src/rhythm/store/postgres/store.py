@@ -559,10 +559,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         late = self.db.all("due_timeouts", now=now, limit=limit)
         approvals = self.db.all("due_approvals", now=now, limit=limit)
         pauses = self.db.all("due_pauses", now=now, limit=limit)
-        asked = [*(row[1] for row in approvals), *(row[0] for row in pauses)]
+        asked = [*(row[1] for row in approvals), *(id for id, held in pauses if not held)]
         due = any((timers, waits, delayed, late, asked))
         count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
-        if asked:
+        if approvals or pauses:
             count += self._fire_people([row[0] for row in approvals], pauses, now)
         return count, fired, self.db.all("next_due")[0][0]
 

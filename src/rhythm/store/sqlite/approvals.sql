@@ -79,6 +79,9 @@ VALUES (:id, :by, :by_id, :data, :reason, :now)
 UPDATE execution_resume_requests SET executed_at = :now, error_message = :error
 WHERE execution_id = :id AND id <= :upto AND executed_at IS NULL
 
+-- name: unseen_resumes
+UPDATE execution_resume_requests SET error_message = 'the execution ended before it could see this' WHERE execution_id = ? AND executed_at IS NULL
+
 -- name: resumes
 SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
 FROM execution_resume_requests WHERE execution_id = ? ORDER BY id

@@ -463,6 +463,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._flag(id, 0, LAST, now)
         self._all("delete_waits", id)
         self._all("cancel_approvals", now, id, 0, LAST)
+        self._all("unseen_resumes", id)
         self._finish(id, status, value, now, fence, worker)
 
     def _finish(
