@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rhythm.engine.retried import anew
 from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision, NewApproval, Verdict
 from rhythm.store.base import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED, Needed, Store
@@ -374,3 +375,16 @@ def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, gi
     store.resume([given], data='{"total": 0}', actor=Actor("ann"))
     assert decide(store, id="p.1.1.1").refusal == "self_approval"
     assert decide(store, id="p.1.1.1", by="bob").ended == "approved"
+
+
+def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> None:
+    claim = begun(store, "old", started_by="sue")
+    store.pause(["old"])
+    store.resume(["old"], data='{"total": 0}', actor=Actor("ann"))
+    failed = turn(claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}')
+    assert outcome(store, failed) == "finished"
+    store.retry("old", lambda family: anew(family, "again", "1"))
+    assert outcome(store, turn(claims(store)["again"], approvals=(asking(),))) == "parked"
+    assert decide(store, id="again.1", by="sue").refusal == "self_approval"
+    assert decide(store, id="again.1").refusal == "self_approval"
+    assert decide(store, id="again.1", by="bob").ended == "approved"

@@ -273,7 +273,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
     "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|roots|h\b"  # of `concerned`; `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
     r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX)"

@@ -38,10 +38,13 @@ WHERE id = :id AND ended_at IS NULL
 SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: concerned
--- Who gave an execution, or one that belongs to the same root, data when it went on.
-SELECT DISTINCT q.triggered_by_id FROM executions e JOIN execution_resume_requests q
-  ON q.execution_id = e.root_id OR (q.execution_id >= e.root_id || '.' AND q.execution_id < e.root_id || '/')
-WHERE e.id = ? AND q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+-- Who gave an execution data when it went on, or one that belongs to the same root, or to one of which this is a retry.
+WITH RECURSIVE roots AS (
+  SELECT r.id, r.retry_of FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
+  UNION SELECT o.id, o.retry_of FROM roots JOIN executions o ON o.id = roots.retry_of)
+SELECT DISTINCT q.triggered_by_id FROM roots JOIN execution_resume_requests q INDEXED BY resumes_of
+  ON q.execution_id = roots.id OR (q.execution_id >= roots.id || '.' AND q.execution_id < roots.id || '/')
+WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null'
 
 -- name: pause
 UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :reason, paused_by = :by, paused_until = :now + :timeout_us,
