@@ -121,6 +121,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
     ("unpause", dict(ids=IDS), "executions_pkey"),
     ("end_pauses", dict(ids=IDS, now=1), "executions_pkey"),
+    ("queue_again", dict(ids=IDS), "ready_pkey executions_pkey workflow_execution_context_pkey"),
     ("concerned", dict(id="w0"), "executions_pkey resumes_of"),
     ("due_approvals", dict(now=1, limit=10), "approvals_due"),
     ("due_pauses", dict(now=1, limit=10), "executions_paused"),
