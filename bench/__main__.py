@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from bench import engine, jobs, language, payloads, startup
+from bench import engine, jobs, language, payloads, people, startup
 from bench.places import cleanup
 
 BENCHMARKS = {
@@ -14,6 +14,7 @@ BENCHMARKS = {
     for work in (
         language.compiling, language.running, language.suspending, language.snapshots, payloads.payloads, startup.starting,
         engine.registering, engine.reacting, jobs.queue, jobs.sequences, jobs.single, jobs.family,
+        people.people,
     )
 }  # fmt: skip
 

@@ -75,13 +75,13 @@ def summary() -> None:
         print(f"\nJ2 of others, measured elsewhere on such a box, in steps/s: {peers}")
 
 
-def _tell(job: str, where: str, ours: str, alone: str, ratio: float) -> None:
+def tell(job: str, where: str, ours: str, alone: str, ratio: float) -> None:
     figures.append(Figure(job, where, ours, alone, ratio))
     row(f"{job}, {where}", ours, f"the database alone: {alone}", f"{ratio:.1f} ×")
 
 
 def _speed(job: str, where: str, count: int, took: float, limit: float) -> None:
-    _tell(job, where, f"{count / took:,.0f}/s", f"{count / limit:,.0f}/s", took / limit)
+    tell(job, where, f"{count / took:,.0f}/s", f"{count / limit:,.0f}/s", took / limit)
 
 
 def _best(make: Callable[[], Place], processes: int, measure: Callable[[Place], tuple[float, ...]]) -> list[float]:
@@ -132,7 +132,7 @@ def single() -> None:
             limit = raw.answered(place.where, SINGLES)
             with place.workers(processes, "one"):
                 times = [timed(lambda app=place.app: app.start_workflow("one", 1).result("60s")) for _ in range(SINGLES)]
-        _tell("J3 start to result", where, spread(times), spread(limit), sorted(times)[SINGLES // 2] / sorted(limit)[SINGLES // 2])
+        tell("J3 start to result", where, spread(times), spread(limit), sorted(times)[SINGLES // 2] / sorted(limit)[SINGLES // 2])
 
 
 def family() -> None:
@@ -140,7 +140,7 @@ def family() -> None:
     for kind in ("workflows", "tasks"):
         for where, make, processes in EVERYWHERE[:2]:
             took, limit = _best(make, processes, partial(_family, kind))
-            _tell(f"J4 {CHILDREN:,} {kind}", where, show_s(took), show_s(limit), took / limit)
+            tell(f"J4 {CHILDREN:,} {kind}", where, show_s(took), show_s(limit), took / limit)
 
 
 def _family(kind: str, place: Place) -> tuple[float, ...]:

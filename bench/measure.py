@@ -48,6 +48,12 @@ def spread(times: Sequence[float]) -> str:
     return f"{show_s(ordered[len(ordered) // 2])}, p99 {show_s(ordered[int(len(ordered) * 0.99) - 1])}"
 
 
+def percentiles(times: Sequence[float]) -> str:
+    """Three of them, each a time that was measured."""
+    ordered = sorted(times)
+    return ", ".join(f"p{of} {show_s(ordered[-(-len(ordered) * of // 100) - 1])}" for of in (50, 95, 99))
+
+
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """In Markdown, to be kept in a document."""
     for line in (heads, ["---"] * len(heads), *lines):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sqlite3
 import subprocess
 import sys
@@ -10,9 +11,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from tests.support.postgres import private_server
@@ -30,8 +32,16 @@ _numbers = itertools.count(1)
 class Place:
     """One empty database. `where` names it without Rhythm."""
 
-    def __init__(self, name: str, url: str, where: str, connect: Callable[[], Any], make_raw: Callable[[], raw.Raw]) -> None:
-        self.name, self.url, self.where, self.connect, self.make_raw = name, url, where, connect, make_raw
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        where: str,
+        connect: Callable[[], Any],
+        make_raw: Callable[[], raw.Raw],
+        asked_in: Callable[[Any, float], int],
+    ) -> None:
+        self.name, self.url, self.where, self.connect, self.make_raw, self.asked_in = name, url, where, connect, make_raw, asked_in
         self.app = Rhythm(url, tasks={})
 
     def close(self) -> None:
@@ -50,14 +60,14 @@ class Place:
             return float(db.execute("SELECT max(finished_at) FROM executions").fetchall()[0][0]) / 1e6 - began
 
     @contextmanager
-    def workers(self, processes: int, warm_up: str) -> Iterator[None]:
-        """Worker processes that have run this workflow some times."""
+    def workers(self, processes: int, warm_up: str) -> Iterator[int]:
+        """Worker processes that have run this workflow some times: the process that was started."""
         command = [sys.executable, "-m", "rhythm", "worker", "--app", APP, "--processes", str(processes), "--database", self.url]
         started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             for handle in self.app.start_many(warm_up, range(100 * processes)):
                 handle.result("60s")
-            yield
+            yield started.pid
         finally:
             started.terminate()
             started.wait()
@@ -65,19 +75,44 @@ class Place:
 
 def sqlite() -> Place:
     path = Path(cleanup.enter_context(tempfile.TemporaryDirectory())) / "bench.db"
-    return Place("SQLite", f"sqlite:///{path}", str(path), lambda: sqlite3.connect(path), lambda: raw.OnSqlite(f"{path}.raw"))
+    return sqlite_at(path)
 
 
-def postgres() -> Place:
-    database = f"bench_{next(_numbers)}"
-    with psycopg.connect(_server(), autocommit=True) as admin:
+def sqlite_at(path: Path) -> Place:
+    connect, make_raw = partial(sqlite3.connect, path), partial(raw.OnSqlite, f"{path}.raw")
+    return Place("SQLite", f"sqlite:///{path}", str(path), connect, make_raw, _commits)
+
+
+def _commits(db: sqlite3.Connection, watch_s: float) -> int:
+    """Commits of others in a while; those who only look cannot be seen."""
+    seen, limit = set[int](), time.monotonic() + watch_s
+    while time.monotonic() < limit:
+        seen.add(db.execute("PRAGMA data_version").fetchall()[0][0])
+        time.sleep(0.01)
+    return len(seen) - 1
+
+
+def postgres(server: str = "") -> Place:
+    """A new database of this server, else of our own."""
+    server, database = server or _server(), f"bench_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {database}".encode())
-    url = _server().replace("/postgres?", f"/{database}?")
+    return postgres_at(urlsplit(server)._replace(path=f"/{database}").geturl())
 
+
+def postgres_at(url: str) -> Place:
     def connect() -> psycopg.Connection[Any]:
         return psycopg.connect(url, autocommit=True, options="-c search_path=rhythm")
 
-    return Place("PostgreSQL", url, url, connect, lambda: raw.OnPostgres(url))
+    return Place("PostgreSQL", url, url, connect, lambda: raw.OnPostgres(url), _transactions)
+
+
+def _transactions(db: psycopg.Connection[Any], watch_s: float) -> int:
+    """Transactions of a while, by the server's own account."""
+    count = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    before = db.execute(count).fetchall()[0][0]
+    time.sleep(watch_s)
+    return int(db.execute(count).fetchall()[0][0] - before)
 
 
 @cache

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import psycopg
@@ -20,7 +21,7 @@ import psycopg
 from bench.measure import timed
 
 BATCH = 100
-INPUTS, RESULT = '{"x": 1}', "1"
+INPUTS, RESULT, HASH = '{"x": 1}', "1", "0" * 64
 SNAPSHOT = (
     b'{"v": 1, "statement_index": 3, "locals": {"i": 7, "total": 139}, "awaiting": {"op": "task", "n": 7, "name": "note"}, "next_child": 8}'
 )
@@ -31,7 +32,11 @@ CREATE TABLE executions (id text PRIMARY KEY, parent_id text, name text, queue t
 CREATE TABLE contexts (id text PRIMARY KEY, seq bigint, fence bigint, snapshot bytea);
 CREATE TABLE ready (id text PRIMARY KEY, state int, place bigint, claimed_by text, expires_at bigint, fence bigint);
 CREATE INDEX ready_free ON ready (place) WHERE state = 0;
-CREATE TABLE history (id text, seq bigint, fence bigint, worker text, cause text, at bigint, PRIMARY KEY (id, seq))
+CREATE TABLE history (id text, seq bigint, fence bigint, worker text, cause text, at bigint, PRIMARY KEY (id, seq));
+CREATE TABLE approvals (id text PRIMARY KEY, role text, data text, status int, decided_by text, created_at bigint, ended_at bigint);
+CREATE TABLE audit (n bigint PRIMARY KEY, at bigint, actor text, action text, object text, detail text, prev text, hash text);
+CREATE TABLE audit_head (n bigint, hash text);
+INSERT INTO audit_head VALUES (0, '')
 """
 
 
@@ -43,6 +48,8 @@ class Raw(Protocol):
     def step(self, ids: Sequence[str], n: int) -> None: ...
     def finish(self, ids: Sequence[str], workflows: bool) -> None: ...
     def results(self, ids: Sequence[str]) -> int: ...
+    def pause(self, ids: Sequence[str]) -> None: ...
+    def decide(self, id: str) -> None: ...
     def close(self) -> None: ...
 
 
@@ -72,6 +79,16 @@ class OnPostgres:
         told AS (INSERT INTO history SELECT id, 100, 1, 'w', 'completed', 1 FROM gone WHERE %b)
         UPDATE executions e SET status = 5, result = %b, worker = 'w', fence = 1, started_at = 1, finished_at = 1
         FROM gone WHERE e.id = gone.id AND e.status < 5"""
+    PAUSE = """
+        WITH gone AS (DELETE FROM ready r USING unnest(%b::text[]) AS x(id) WHERE r.id = x.id AND r.state = 1 RETURNING r.id),
+        won AS (UPDATE contexts c SET seq = c.seq + 1, fence = 1, snapshot = %b FROM gone WHERE c.id = gone.id RETURNING c.id, c.seq),
+        asked AS (INSERT INTO approvals SELECT id, 'manager', %b, NULL, NULL, 1, NULL FROM won)
+        INSERT INTO history SELECT id, seq, 1, 'w', 'turn', 1 FROM won"""
+    DECIDE = """
+        WITH made AS (UPDATE approvals SET status = 5, decided_by = 'ann', ended_at = 1 WHERE id = %b AND status IS NULL RETURNING id),
+        head AS (UPDATE audit_head SET n = n + 1, hash = %b RETURNING n),
+        told AS (INSERT INTO audit SELECT head.n, 1, 'ann', 'approve', made.id, '{}', %b, %b FROM made, head)
+        INSERT INTO ready (id, state, place) SELECT id, 0, 1 FROM made"""
 
     def __init__(self, url: str) -> None:
         self.db = psycopg.connect(url, autocommit=True, options=self.PINNED)
@@ -93,6 +110,12 @@ class OnPostgres:
     def results(self, ids: Sequence[str]) -> int:
         return len(self._run("SELECT id, status, result FROM executions WHERE id = ANY(%b)", ids))
 
+    def pause(self, ids: Sequence[str]) -> None:
+        self._run(self.PAUSE, ids, SNAPSHOT, INPUTS)
+
+    def decide(self, id: str) -> None:
+        self._run(self.DECIDE, id, HASH, HASH, HASH)
+
     def close(self) -> None:
         self.db.execute("DROP SCHEMA raw CASCADE")
         self.db.close()
@@ -107,7 +130,7 @@ class OnSqlite:
     """The writes on SQLite: a transaction around `executemany`."""
 
     def __init__(self, path: str) -> None:
-        self.db = sqlite3.connect(path, isolation_level=None)
+        self.path, self.db = Path(path), sqlite3.connect(path, isolation_level=None)
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = FULL")
         for statement in TABLES.split(";"):
@@ -146,8 +169,23 @@ class OnSqlite:
     def results(self, ids: Sequence[str]) -> int:
         return sum(len(self.db.execute("SELECT status, result FROM executions WHERE id = ?", (id,)).fetchall()) for id in ids)
 
+    def pause(self, ids: Sequence[str]) -> None:
+        with self._commit():
+            self.db.executemany("DELETE FROM ready WHERE id = ? AND state = 1", [(id,) for id in ids])
+            self.db.executemany("UPDATE contexts SET seq = 1, fence = 1, snapshot = ? WHERE id = ?", [(SNAPSHOT, id) for id in ids])
+            self.db.executemany("INSERT INTO approvals VALUES (?, 'manager', ?, NULL, NULL, 1, NULL)", [(id, INPUTS) for id in ids])
+            self.db.executemany("INSERT INTO history VALUES (?, 1, 1, 'w', 'turn', 1)", [(id,) for id in ids])
+
+    def decide(self, id: str) -> None:
+        with self._commit():
+            self.db.execute("UPDATE approvals SET status = 5, decided_by = 'ann', ended_at = 1 WHERE id = ? AND status IS NULL", (id,))
+            [(n,)] = self.db.execute("UPDATE audit_head SET n = n + 1, hash = ? RETURNING n", (HASH,)).fetchall()
+            self.db.execute("INSERT INTO audit VALUES (?, 1, 'ann', 'approve', ?, '{}', ?, ?)", (n, id, HASH, HASH))
+            self.db.execute("INSERT INTO ready (id, state, place) VALUES (?, 0, 1)", (id,))
+
     def close(self) -> None:
         self.db.close()
+        self.path.unlink()
 
     @contextmanager
     def _commit(self) -> Iterator[None]:
@@ -187,6 +225,24 @@ def family(raw: Raw, children: int, workflows: bool) -> float:
         raw.finish(["p"], workflows=True)
 
     return timed(life)
+
+
+def approvals(raw: Raw, count: int, decided: int) -> tuple[float, float]:
+    """So many workflows until each waits for a decision; then so many decisions, each a commit, and their workflows: seconds for each.
+
+    The decisions are the best of ten rounds: most of their time is the disk's, which others use, too.
+    """
+    ids = _ids("a", count)
+    raw.start(ids, workflows=True)
+    took = timed(lambda: _each_claim(raw, raw.pause))
+
+    def decide(some: list[str]) -> None:
+        for id in some:
+            raw.decide(id)
+        _each_claim(raw, lambda claimed: raw.finish(claimed, workflows=True))
+
+    rounds = [ids[first : first + decided] for first in range(0, count, decided)][:10]
+    return took, min(timed(lambda some=some: decide(some)) for some in rounds)
 
 
 def _each_claim(raw: Raw, work: Callable[[list[str]], None]) -> None:

@@ -98,6 +98,8 @@ def test_manual_resume(app: rhythm.Rhythm) -> None:
     manual = app.resume_requests(handle)[1]
     assert (manual.triggered_by, manual.triggered_by_id, manual.reason) == ("manual", "ops", "it is back")
     assert (manual.trigger_data, manual.executed_at is not None) == ({"account": 7}, True)
+    told = [step.detail["triggered_by"] for step in app.trace(handle) if step.what == "resumed"]
+    assert told == ["approval", "manual", "approval", "approval"]
     assert [row.action for row in app.audit(object=handle.id)] == ["execution.resume", "execution.pause"]
 
 

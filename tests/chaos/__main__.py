@@ -16,7 +16,7 @@ import pytest
 
 from tests.chaos.report import Figure
 
-SCENARIOS = ("kills", "database", "frozen", "cut", "clocks", "storm", "poison", "sqlite", "sleeping", "failover", "polling")
+SCENARIOS = ("kills", "database", "frozen", "cut", "clocks", "storm", "poison", "sqlite", "sleeping", "failover", "polling", "people")
 FULL_MINUTES = 10.0
 TOTALS = ("programs completed", "kills", "fenced", "ambiguous", "wrong results", "committed tasks run again", "rules broken")
 

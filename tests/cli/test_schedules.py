@@ -68,7 +68,7 @@ def test_it_is_paused_resumed_run_and_deleted(rhythm: Command, app: Rhythm) -> N
     assert rhythm("schedules", "pause", "s").out.startswith("it was paused already: schedule s; ")
     assert (app.get_schedule("s").paused_by, app.get_schedule("s").paused_reason) == ("ada", "why")
     id = rhythm("schedules", "run", "s", "--by", "ada").out.strip()
-    assert app.get(id).started_by == "schedule:s"
+    assert app.get(id).started_by == "ada"
     assert rhythm("schedules", "resume", "s").out.startswith("resumed schedule s")
     assert rhythm("schedules", "resume", "s").out == "schedule s was not paused\n"
     assert rhythm("schedules", "delete", "s", "--by", "ada").out == "deleted schedule s; what it has started goes on\n"

@@ -19,6 +19,7 @@ EXAMPLES = re.findall(r"^\$ rhythm (.*)\n((?:(?!\$ ).*\n)*)", SESSION, re.MULTIL
 VARYING = {
     r"^order (is|waits for) .*\n": "",  # how it is while one waits: every change, or none if it was fast
     r"\n+$": "\n",
+    r'"started_by": "[^"]+"': "BY",
     r"rhy_[0-9a-hjkmnp-tv-z]{12}_[0-9a-hjkmnp-tv-z]{52}": "SECRET",
     r"\b[0-9a-hjkmnp-tv-z]{12}\b": "TOKEN",
     r"\b\d+:[0-9a-f]{64}\b": "HEAD",

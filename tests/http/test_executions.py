@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rhythm.app import Rhythm
 from tests.http.conftest import Client, until
 
@@ -171,3 +173,10 @@ def test_workers_are_told(app: Rhythm, admin: Client) -> None:
     with app.worker("one"):
         until(lambda: admin.get("/api/v1/workers").json()["items"])
         assert admin.get("/api/v1/workers").json()["items"][0]["name"].startswith("one-")
+
+
+@pytest.mark.parametrize("id", ["\u6f22\u5b57", "a?b#c", "a%0d", '"<x>'])
+def test_the_place_of_an_execution_is_a_url_whatever_its_id(admin: Client, id: str) -> None:
+    started = admin.post("/api/v1/executions", json={"workflow": "wait", "id": id})
+    assert started.status_code == 201, started.text
+    assert admin.get(started.headers["Location"]).json()["id"] == id

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from rhythm.app import Rhythm
+from rhythm.errors import Unavailable
 from rhythm.http import Server
 from rhythm.http.guard import PUBLIC
 from rhythm.http.routes import ROUTES
@@ -156,6 +157,49 @@ def test_an_open_server_answers_to_the_names_of_this_machine_only(open_base: str
         "": 403,
     }.items():
         assert httpx.get(f"{open_base}/api/v1/executions", headers={"Host": host}).status_code == status, host
+
+
+def test_an_open_server_takes_nothing_from_a_proxy(open_base: str) -> None:
+    for header in ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"):
+        answer = httpx.get(f"{open_base}/api/v1/executions", headers={header: "203.0.113.7"})
+        assert (answer.status_code, answer.json()["code"]) == (403, "wrong_host"), header
+
+
+def test_a_server_is_open_only_as_long_as_there_was_never_a_token(app: Rhythm) -> None:
+    with serving(Server(app, tokens=None)) as base, Client(base) as anyone:
+        assert anyone.get("/api/v1/executions").status_code == 200
+        made = app.create_token("Ada", roles=["viewer"])
+        assert anyone.get("/api/v1/executions").status_code == 401
+        app.revoke_token(made.view.id)
+        assert anyone.get("/api/v1/executions").status_code == 401
+    with serving(Server(app, tokens=None)) as base:
+        assert httpx.get(f"{base}/api/v1/executions").status_code == 401
+
+
+def test_an_execution_is_replaced_only_by_those_who_may_cancel_it(app: Rhythm, client: MakeClient) -> None:
+    start = {"workflow": "wait", "on_conflict": "replace"}
+    for role, status in {"author": 403, "operator": 201}.items():
+        answer = client(role).post("/api/v1/executions", json=start, headers={"Idempotency-Key": "k"})
+        assert answer.status_code == status, answer.text
+    assert len(app.list().items) == 1
+
+
+def test_whoever_registers_a_workflow_is_on_record_once_for_each_version(app: Rhythm, client: MakeClient) -> None:
+    author = client("author", name="Arthur")
+    for source in ("workflow a() {\n  return 1\n}", "workflow a() {\n  return 1\n}", "workflow a() {\n  return 2\n}"):
+        assert author.post("/api/v1/workflows", json={"source": source}).status_code == 201
+    acts = app.audit(action="workflow.register").items
+    assert [(act.actor, act.object) for act in acts] == [("Arthur", "a"), ("Arthur", "a")]
+    assert acts[0].detail["version"] == app.workflows()[0].version != acts[1].detail["version"]
+
+
+def test_a_path_adds_no_line_to_the_log(base: str, admin: Client, app: Rhythm, caplog: pytest.LogCaptureFixture) -> None:
+    def silent(secret: str) -> None:
+        raise Unavailable("the database does not answer")
+
+    app.authenticate = silent  # type: ignore[assignment]
+    assert admin.get("/api/v1/x%0aERROR:all is lost").status_code == 503
+    assert not [record for record in caplog.records if "\n" in record.getMessage()]
 
 
 def test_no_secret_is_told_or_logged(app: Rhythm, base: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -152,7 +152,8 @@ def test_the_command_refuses_what_cannot_be(tmp_path: Path) -> None:
         return ran.stderr
 
     for host in ("0.0.0.0", "::"):
-        assert "there is no token yet: make one first" in refused("--host", host, "--port", "0")
+        assert "there is no valid token: make one first" in refused("--host", host, "--port", "0")
+    assert "through a proxy others come in" in refused("--proxy", "127.0.0.1")
     assert "--port is a number" in refused("--port", "x")
     assert "no address" in refused("--host", "..")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -95,6 +97,41 @@ def test_a_stream_ends_when_its_token_is_revoked(app: Rhythm, base: str, monkeyp
             assert ": " in {next(told) for _ in range(6)}  # a sign of life
             app.revoke_token(made.view.id)
             assert not [line for line in told if line.startswith("data")]
+
+
+def test_a_stream_of_what_changes_all_the_time_ends_with_its_token_too(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BEAT_S", 0.5)
+    made, ended = app.create_token("Ada", roles=["operator"]), threading.Event()
+    with Client(base, made.secret) as ada:
+        id = ada.start("wait")
+
+        def change() -> None:
+            while not ended.is_set():
+                app.pause(id)
+                app.resume(id)
+
+        with ada.stream("GET", f"/api/v1/executions/{id}/stream") as answer, ThreadPoolExecutor(1) as pool:
+            told = events(answer)
+            next(told)
+            app.revoke_token(made.view.id)
+            pool.submit(change)
+            last = time.monotonic() + 20
+            try:
+                assert all(time.monotonic() < last for _ in told)
+            finally:
+                ended.set()
+
+
+def test_a_stream_ends_when_its_token_may_look_no_more(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BEAT_S", 0.05)
+    made = app.create_token("Ada", roles=["operator"])
+    with Client(base, made.secret) as ada:
+        id = ada.start("wait")
+        with ada.stream("GET", f"/api/v1/executions/{id}/stream") as answer:
+            told = events(answer)
+            next(told)
+            app.change_token(made.view.id, roles=[])
+            assert list(told) == []
 
 
 def test_streams_end_when_the_server_stops(app: Rhythm) -> None:

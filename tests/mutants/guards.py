@@ -80,6 +80,18 @@ def pg_code(function: str, old: str, new: str, file: str = "store") -> tuple[Cha
     return (Change(f"store/postgres/{file}.py", function, old, new),)
 
 
+def people(kind: str, function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/approvals.py", function, old, new),)
+
+
+def judged(old: str, new: str) -> tuple[Change, ...]:
+    return (Change("store/approvals.py", "judge", old, new),)
+
+
+def approvals(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_approvals.py::test_{name}" for name in names)
+
+
 def worker(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("worker/worker.py", function, old, new),)
 
@@ -208,7 +220,7 @@ FENCES = (
     Guard(
         "BEGIN IMMEDIATE: who reads to write is the only writer",
         (f"{LOCKING}a_transaction_on_sqlite_is_the_only_writer_before_it_reads",),
-        lite_code("_transaction", "BEGIN IMMEDIATE", "BEGIN"),
+        (Change("store/sqlite/session.py", "_transaction", "BEGIN IMMEDIATE", "BEGIN"),),
     ),
 )  # fmt: skip
 
@@ -300,7 +312,7 @@ WAKES = (
     ),
     Guard(
         "a pause wakes", rule("pausing_wakes_and_is_told_to_whoever_loads"),
-        lite_code("pause", "self._wake(id, now)", "pass"), pg_code("pause", "self.rows.call([id])", "pass"),
+        people("sqlite", "_look_up", "self._wake(id, now)", "pass"), people("postgres", "pause", "self.rows.call(list(ids))", "pass"),
     ),
     Guard(
         "what is held back is not woken", rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
@@ -593,7 +605,7 @@ ENDS = (
     ),
     Guard(
         "a pause comes too late for what has ended", rule("pausing_wakes_and_is_told_to_whoever_loads"),
-        lite_code("pause", "if row[0] >= TERMINAL:", "if False:"), pg("set_pause", " AND status < 5", ""),
+        *(((Change(f"store/{kind}/approvals.sql", "pause", " AND status < 5", ""),)) for kind in ("sqlite", "postgres")),
     ),
     Guard(
         "a signal comes too late for what has ended", rule("what_becomes_of_a_signal"),
@@ -885,6 +897,76 @@ ACCESS = (
     ),
 )  # fmt: skip
 
+PEOPLE = (
+    Guard(
+        "a decision wakes", approvals("a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on"),
+        people("sqlite", "_end_approval", "self._wake(approval.execution_id, now)", "pass"),
+        people("postgres", "decide", "self.rows.call([execution_id])", "pass"),
+    ),
+    Guard(
+        "an approval that expires wakes", approvals("an_approval_expires_at_its_time_and_not_before"),
+        people("sqlite", "_end_approval", "self._wake(approval.execution_id, now)", "pass"),
+        pg_code("_fire", "*(row[0] for row in (*timers, *waits)), *asked]", "*(row[0] for row in (*timers, *waits))]"),
+    ),
+    Guard(
+        "a decision takes the role", approvals("what_is_refused_leaves_no_trace"),
+        engine=judged("if held is not None and approval.role not in held:", "if False:"),
+    ),
+    Guard(
+        "four eyes", approvals("the_starter_of_the_whole_family_is_meant", "what_is_refused_leaves_no_trace"),
+        engine=judged("if approval.four_eyes and (", "if False and ("),
+    ),
+    Guard(
+        "what was shown is decided", approvals("what_is_refused_leaves_no_trace"),
+        engine=judged("if wanted.shown is not None and wanted.shown != approval.shown:", "if False:"),
+    ),
+    Guard(
+        "a quorum takes different people", approvals("quorum_takes_different_people"),
+        engine=judged("if voted and wanted.decision != ESCALATE:", "if False:"),
+    ),
+    Guard(
+        "nobody decides after the deadline", approvals("an_approval_expires_at_its_time_and_not_before"),
+        engine=judged("if approval.deadline_at is not None and approval.deadline_at <= now:", "if False:"),
+    ),
+    Guard(
+        "nobody decides what is decided", approvals("a_decision_whose_answer_was_lost_may_be_sent_again"),
+        engine=judged('        return Verdict("already_decided")', "        pass"),
+    ),
+    Guard(
+        "the votes of a role that was left count no more", ("tests/app/test_approvals.py::"
+        "test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said",),
+        engine=judged("if each.role == approval.role and each.decision == APPROVE), name)", "if each.decision == APPROVE), name)"),
+    ),
+    Guard(
+        "what is refused is undone", approvals("what_is_refused_leaves_no_trace"),
+        postgres=people("postgres", "decide", "raise UndoneError(verdict)", "return verdict"),
+    ),
+    Guard(
+        "what has ended asks nobody any more", approvals("an_execution_that_ends_asks_nobody_any_more"),
+        lite_code("_end_workflow", 'self._all("cancel_approvals", now, id, 0, LAST)', "pass"),
+        pg("delete_waits", "AND status IS NULL)", "AND false)"),
+    ),
+    Guard(
+        "what let it go on is done with its turn", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
+        lite_code("_commit_turn", "self._executed(turn.id, upto, error, now)", "pass"),
+        pg_code("run", "self._executed(won)", "pass", "flush"),
+    ),
+    Guard(
+        "only what the turn knew is done with it", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
+        (Change("store/sqlite/approvals.sql", "executed_resumes", " AND id <= :upto", " AND :upto > 0"),),
+        (Change("store/postgres/approvals.sql", "executed_resumes", " AND q.id <= x.upto", ""),),
+    ),
+    Guard(
+        "what the last turn did not know is done with it", rule("a_resume_of_which_the_last_turn_did_not_know_is_done_with_it"),
+        engine=(Change("store/base.py", "resumed_upto", "EVERY_RESUME if", "self.resumed if"),),
+    ),
+    Guard(
+        "only what is held is resumed", approvals("with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed"),
+        (Change("store/sqlite/approvals.sql", "unpause", " AND paused_at IS NOT NULL", ""),),
+        (Change("store/postgres/approvals.sql", "unpause", " AND paused_at IS NOT NULL", ""),),
+    ),
+)  # fmt: skip
+
 SLOTS = (
     Guard(
         "a slot that has its row starts nothing more",
@@ -906,6 +988,11 @@ SLOTS = (
         (Change("store/sqlite/schedules.py", "fire_schedules", "with self._transaction():", "if True:"),),
     ),
     Guard(
+        "a run that is asked for again is recorded once",
+        ("tests/store/test_schedules.py::test_a_run_that_is_asked_for_again_with_its_key_is_one_row_of_the_past_and_of_the_audit",),
+        engine=(Change("store/schedules.py", "started", "REPEATED if repeated else ", ""),),
+    ),
+    Guard(
         "a queued slot waits until nothing runs", ("tests/engine/test_schedules.py::"
         "test_a_queued_slot_runs_when_nothing_runs_any_more_and_before_the_next",),
         engine=(Change("engine/schedules.py", "go_on", "if not self.running:", "if True:"),),
@@ -916,5 +1003,5 @@ SLOTS = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *SLOTS, *SIMULATED)
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *SLOTS, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

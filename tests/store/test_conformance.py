@@ -859,6 +859,16 @@ def test_pausing_wakes_and_is_told_to_whoever_loads(store: Store) -> None:
     assert (store.pause(["w"]), ready_rows(store)) == ({"w": False}, [])
 
 
+@pytest.mark.parametrize("end", ["finish", "own"])
+def test_a_resume_of_which_the_last_turn_did_not_know_is_done_with_it(store: Store, end: str) -> None:
+    """Its holder had looked before, but may have seen what came with it: there is no other turn that could say so."""
+    claim = begun(store)
+    store.pause(["w"])
+    store.resume(["w"])
+    outcome(store, turn(claim, end=end, status=COMPLETED if end == "finish" else SUSPENDED))
+    assert [request.executed_at is not None for request in store.resumes("w")] == [end == "finish"]
+
+
 # groups that hold back
 
 

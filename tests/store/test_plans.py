@@ -120,9 +120,9 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
     ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
     ("unpause", dict(ids=IDS), "executions_pkey"),
+    ("circumstances", dict(id="w0.1", execution_id="w0"), "executions_pkey resumes_of approval_decisions_pkey"),
     ("end_pauses", dict(ids=IDS, now=1), "executions_pkey"),
     ("queue_again", dict(ids=IDS), "ready_pkey executions_pkey workflow_execution_context_pkey"),
-    ("concerned", dict(id="w0"), "executions_pkey resumes_of"),
     ("due_approvals", dict(now=1, limit=10), "approvals_due"),
     ("due_pauses", dict(now=1, limit=10), "executions_paused"),
     ("free_due", dict(ids=IDS, now=1), "ready_pkey"),
@@ -274,10 +274,10 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
     "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|roots|h\b"  # of `concerned`; `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
-    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX)"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part)"
 )
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 

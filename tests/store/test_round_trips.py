@@ -9,6 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from rhythm.store.access import Actor
+from rhythm.store.approvals import APPROVE, Decision, NewApproval
 from rhythm.store.base import (
     COMPLETED,
     TASK,
@@ -179,3 +181,15 @@ def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, aske
     del asked[:]
     assert set(store.terminate(ids).values()) == {True}
     assert len(asked) == AROUND + 15
+
+
+def test_a_decision_asks_for_all_it_depends_on_at_once(store: PostgresStore, asked: list[None]) -> None:
+    store.start([NewExecution("w", WORKFLOW, "main", "default")])
+    (claim,) = claimed(store).values()
+    store.commit([turn(claim, 0, "park", approvals=(NewApproval(1, "boss", "", "null", quorum=2),))], [])
+    for name, ended in (("ann", 0), ("bob", 1)):  # with the last one the approval ends
+        del asked[:]
+        verdict = store.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))
+        assert verdict is not None
+        assert (verdict.refusal, verdict.ended) == ("", "approved" * ended)
+        assert len(asked) == AROUND + 7 + ended

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.store.access import Act, Actor
+from rhythm.store.access import Act, Actor, Filter
 from rhythm.store.base import WORKFLOW, Definition, NewExecution, Store
 from rhythm.store.schedules import KEPT, Due, Fire, Firing, NewFire, Plan, Schedule
 from tests.store.test_conformance import Clock, claims, status, turn
@@ -185,6 +185,16 @@ def test_a_slot_whose_execution_was_started_before_the_schedule_was_made_anew_ha
     assert (found.execution_id, found.outcome) == ("e1", "started")
     assert store.fires("s", 9) == [found]
     assert set(store.get(["e1", "e2"])) == {"e1"}
+
+
+def test_a_run_that_is_asked_for_again_with_its_key_is_one_row_of_the_past_and_of_the_audit(store: Store) -> None:
+    made(store)
+    ada = Actor("ada")
+    for id in ("e1", "e2"):
+        (found,) = fire(store, firing(id=id, manual=True, key="k"), actor=ada)
+        assert found.execution_id == "e1"
+    assert [(each.manual, each.execution_id) for each in store.fires("s", 10)] == [(True, "e1")]
+    assert [row.action for row in store.audit(Filter(), 10)] == ["schedule.run"]
 
 
 def test_runs_that_somebody_asks_for_at_the_same_moment_are_several(store: Store) -> None:

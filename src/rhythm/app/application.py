@@ -16,15 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from rhythm.app.approving import Approvals
-from rhythm.app.checks import at_least as _at_least
-from rhythm.app.checks import can_be as _can_be
-from rhythm.app.checks import name as _name
-from rhythm.app.checks import number as _number
-from rhythm.app.checks import place as _place
-from rhythm.app.checks import possible as _possible
-from rhythm.app.checks import text as _text
-from rhythm.app.checks import unknown as _unknown
-from rhythm.app.checks import valid_id as _valid_id
+from rhythm.app.checks import at_least, can_be, number_of, place_of, possible_id, unknown_execution, valid_id, valid_name, valid_text
 from rhythm.app.handle import Handle
 from rhythm.app.operating import Operating
 from rhythm.app.part import By, acting
@@ -42,6 +34,7 @@ from rhythm.app.views import (
     life,
     line_of,
     queue_view,
+    resumed,
     turn,
     view,
     worker_view,
@@ -146,17 +139,18 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     # workflows
 
-    def register(self, *sources: str | os.PathLike[str]) -> tuple[str, ...]:
+    def register(self, *sources: str | os.PathLike[str], by: By = None) -> tuple[str, ...]:
         """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
 
         `FlowError` shows every problem of every file. New executions start on the version that was registered last.
+        Only with `by` it is recorded in the audit.
         """
         from rhythm.app.flows import compile_flows, read_flows
 
         texts = read_flows(sources)
         definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
         if definitions:
-            self.store.register(definitions, self._registered_schedules(definitions))
+            self.store.register(definitions, self._registered_schedules(definitions), acting(by) if by else None)
         return tuple(definition.name for definition in definitions)
 
     def workflows(self) -> Workflows:
@@ -178,7 +172,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         return self._programs[key]
 
     def _current(self, name: str, store: Store) -> Program:
-        definition = store.definition(name) if _can_be(name) else None
+        definition = store.definition(name) if can_be(name) else None
         return self._loaded(definition) if definition else self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
@@ -260,11 +254,11 @@ class Rhythm(Approvals, Access, Schedules, Operating):
     ) -> Handles:
         """Queues a task many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
         task = self.tasks.get(name)
-        options: dict[str, Any] = {} if retries is None else {"retries": _at_least(retries, 0, "retries")}
+        options: dict[str, Any] = {} if retries is None else {"retries": at_least(retries, 0, "retries")}
         if timeout is not None:
             options["timeout_s"] = duration_s(timeout)
         attempts, given = 1 + (retries if retries is not None else task.retries if task else 0), dump(options, "options")
-        name, queue = _name(name, "a task's name"), (task and task.queue) or "default"
+        name, queue = valid_name(name, "a task's name"), (task and task.queue) or "default"
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
         rows = [row.replace(max_attempts=attempts, options=given) for row in rows]
@@ -273,10 +267,10 @@ class Rhythm(Approvals, Access, Schedules, Operating):
     def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
         key = request.idempotency_key
         return NewExecution(
-            self._new_id() if request.id is None else _valid_id(request.id), type, name, _name(queue, "a queue"),
-            dump(request.inputs, "inputs"), priority=_at_least(request.priority, -(2**31), "priority"),
+            self._new_id() if request.id is None else valid_id(request.id), type, name, valid_name(queue, "a queue"),
+            dump(request.inputs, "inputs"), priority=at_least(request.priority, -(2**31), "priority"),
             delay_s=0.0 if request.delay is None else duration_s(request.delay),
-            key=None if key is None else _name(key, "an idempotency_key"), attributes=_attributes(request.attributes),
+            key=None if key is None else valid_name(key, "an idempotency_key"), attributes=_attributes(request.attributes),
         )  # fmt: skip
 
     def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store) -> Handles:
@@ -314,15 +308,15 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
-        limit = min(_at_least(limit, 1, "limit"), LARGEST_PAGE)
-        name = None if workflow is None else _name(workflow, "a workflow's name")
-        found = self.store.find(name, status, _place(cursor), limit + 1, brief)
+        limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
+        name = None if workflow is None else valid_name(workflow, "a workflow's name")
+        found = self.store.find(name, status, place_of(cursor), limit + 1, brief)
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
     def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False) -> Page:
         """What an execution has started, in that order. See `list`."""
-        limit, after = min(_at_least(limit, 1, "limit"), LARGEST_PAGE), _number(cursor)
+        limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
         found = self.store.children(self._execution(id).id, after, limit + 1, brief)
         more = found[limit - 1].id.rpartition(".")[2] if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
@@ -347,14 +341,15 @@ class Rhythm(Approvals, Access, Schedules, Operating):
             program = self.program(row.name, row.version) if row.type == WORKFLOW else None
             turns = [step for step in self.store.history(row.id) if not _ends(row, step.at)]
             steps += [turn(row, step, line_of(program, step.statement)) for step in turns]
+            steps += [resumed(row, request) for request in (self.store.resumes(row.id) if row.type == WORKFLOW else ())]
             if row.type == WORKFLOW and len(waiting) < TRACED:
                 waiting += self.store.children(row.id)
         return in_order(steps)
 
     def _execution(self, id: Id) -> Execution:
-        id = _possible(id)
+        id = possible_id(id)
         found = self.store.get([id]).get(id)
-        return found if found is not None else _unknown(id)
+        return found if found is not None else unknown_execution(id)
 
     def _workflow(self, id: Id) -> str:
         row = self._execution(id)
@@ -369,13 +364,13 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
         `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is recorded in the audit.
         """
-        id = _possible(id)
-        own = _name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
-        sent = NewSignal(f"{id}#{own}", id, _name(name, "a signal's name"), dump(payload, "payload"))
+        id = possible_id(id)
+        own = valid_name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
+        sent = NewSignal(f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
         answer = self.store.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
         if answer == "missing":
-            _unknown(id)
+            unknown_execution(id)
         if answer not in ("sent", "duplicate"):
             late = answer == "late"
             why = "it has ended" if late else f"{DEFAULT_LIMITS.signals:,} signals wait in its mailbox already"
@@ -389,8 +384,8 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
-        id = _name(event_id, "an event_id") if event_id is not None else self._new_id()
-        event = NewEvent(id, _name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
+        id = valid_name(event_id, "an event_id") if event_id is not None else self._new_id()
+        event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)
         self._wake()
@@ -419,7 +414,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
         started = self.store.retry(row.id, plan, acting(by))
         if started is None:
-            _unknown(id)
+            unknown_execution(id)
         if from_start and not started.created:
             raise NotRetryable(f"a retry of {id} is under way: {started.id}; cancel that one first, or wait for its end")
         self._wake()
@@ -427,7 +422,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def _told(self, id: Id, answer: bool | None) -> bool:
         if answer is None:
-            _unknown(id)
+            unknown_execution(id)
         self._wake()
         return answer
 
@@ -443,11 +438,11 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def pause_queue(self, name: str, reason: str = "", by: By = None) -> bool:
         """Nothing more of this queue begins: no task, and no workflow. What has begun goes on. False: it was paused already."""
-        return self.store.pause_queue(_name(name, "a queue"), True, acting(by), _text(reason, "reason"))
+        return self.store.pause_queue(valid_name(name, "a queue"), True, acting(by), valid_text(reason, "reason"))
 
     def resume_queue(self, name: str, by: By = None) -> bool:
         """Lets workers take from a paused queue again. False: it was not paused."""
-        changed = self.store.pause_queue(_name(name, "a queue"), False, acting(by))
+        changed = self.store.pause_queue(valid_name(name, "a queue"), False, acting(by))
         self._wake()
         return changed
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
-from rhythm.app.checks import at_least, name, place, possible, text, unknown
+from rhythm.app.checks import at_least, place_of, possible_id, unknown_execution, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
 from rhythm.durations import duration_s
@@ -152,9 +152,9 @@ class Approvals(Part):
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
-        asked = None if role is None else name(role, "a role")
-        of = None if execution is None else possible(execution)
-        found = self.store.approvals(asked, status, of, place(cursor), limit + 1)
+        asked = None if role is None else valid_name(role, "a role")
+        of = None if execution is None else possible_id(execution)
+        found = self.store.approvals(asked, status, of, place_of(cursor), limit + 1)
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return ApprovalPage(tuple(self._views(found[:limit])), more)
 
@@ -163,7 +163,7 @@ class Approvals(Part):
         return self._views([self._approval(id)])[0]
 
     def _approval(self, id: str) -> StoredApproval:
-        found = self.store.approval(id) if isinstance(id, str) and id.isprintable() else None
+        found = self.store.approval(_possible(id))
         return found if found is not None else _no_approval(id)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
@@ -186,15 +186,14 @@ class Approvals(Part):
 
     def escalate(self, id: str, *, to: str | None = None, by: By = None, comment: str = "", key: str | None = None) -> ApprovalView:
         """Hands an approval to the next of the roles that its workflow names, or to that one of them; its time begins anew."""
-        return self._decide(id, ESCALATE, by, comment, None, key, None if to is None else name(to, "a role"))
+        return self._decide(id, ESCALATE, by, comment, None, key, None if to is None else valid_name(to, "a role"))
 
     def _decide(self, id: str, what: str, by: By, comment: str, shown: str | None, key: str | None, to: str | None = None) -> ApprovalView:
-        before = self._approval(id)
-        if len(text(comment, "a comment")) > LONGEST_COMMENT:
+        if len(valid_text(comment, "a comment")) > LONGEST_COMMENT:
             raise ValueError(f"a comment has at most {LONGEST_COMMENT:,} characters, not {len(comment):,}")
-        known = None if key is None else name(key, "a key")
+        known = None if key is None else valid_name(key, "a key")
         actor, hold = acting(by), not self.settings.auto_resume_after_approval
-        verdict = self.store.decide(before.id, Decision(actor, what, comment, shown, known, to, hold))
+        verdict = self.store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
         if verdict is None:
             _no_approval(id)
         after = self._approval(id)
@@ -216,7 +215,7 @@ class Approvals(Part):
             raise ValueError(f"then is resume or cancel, not {then!r:.80}")
         row = self._workflow_row_of(id, "paused")
         timeout_s = None if timeout is None else duration_s(timeout)
-        done = self.store.pause([row.id], reason=text(reason, "reason"), actor=acting(by), timeout_s=timeout_s, then=then)
+        done = self.store.pause([row.id], reason=valid_text(reason, "reason"), actor=acting(by), timeout_s=timeout_s, then=then)
         return self._done(id, done)
 
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
@@ -225,11 +224,11 @@ class Approvals(Part):
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
         row = self._workflow_row_of(id, "resumed")
-        return self._done(id, self.store.resume([row.id], reason=text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
+        return self._done(id, self.store.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
 
     def _done(self, id: Id, done: Any) -> bool:
         if str(id) not in done:
-            unknown(id)
+            unknown_execution(id)
         self._wake()
         return bool(done[str(id)])
 
@@ -269,6 +268,11 @@ class Approvals(Part):
         """Whatever let an execution go on, oldest first."""
         self._execution(id)
         return [_request(row) for row in self.store.resumes(str(id))]
+
+
+def _possible(id: Any) -> str:
+    """The id of an approval that there may be: what no database could hold is asked of none."""
+    return id if isinstance(id, str) and id.isprintable() else _no_approval(id)
 
 
 def _no_approval(id: Any) -> NoReturn:

@@ -16,7 +16,7 @@ LONGEST_KEY = 200
 LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 
 
-def unknown(id: Any) -> NoReturn:
+def unknown_execution(id: Any) -> NoReturn:
     raise UnknownExecution(f"there is no execution {id!r:.200}")
 
 
@@ -25,17 +25,17 @@ def can_be(name: Any) -> bool:
     return isinstance(name, str) and name.isprintable()
 
 
-def text(value: Any, what: str) -> str:
+def valid_text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{what} is a text, not {value!r:.80}")
     dump(value, what)
     return value
 
 
-def possible(given: Id) -> str:
+def possible_id(given: Id) -> str:
     """The id of an execution that there may be: what no database could hold is asked of none."""
     id = id_of(given)
-    return id if id.isprintable() else unknown(id)
+    return id if id.isprintable() else unknown_execution(id)
 
 
 def valid_id(id: Any) -> str:
@@ -45,7 +45,7 @@ def valid_id(id: Any) -> str:
     return id
 
 
-def name(value: Any, what: str) -> str:
+def valid_name(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or not value.isprintable():
         raise ValueError(f"{what} is a text of 1 to {LONGEST_KEY} printable characters, not {value!r:.80}")
     return value
@@ -57,7 +57,7 @@ def at_least(value: Any, least: int, what: str) -> int:
     return value
 
 
-def place(cursor: str | None) -> tuple[int, str] | None:
+def place_of(cursor: str | None) -> tuple[int, str] | None:
     """Where a page begins, as the cursor says it."""
     if cursor is None:
         return None
@@ -67,7 +67,7 @@ def place(cursor: str | None) -> tuple[int, str] | None:
     return int(at), id
 
 
-def number(cursor: str | None) -> int:
+def number_of(cursor: str | None) -> int:
     """The number after which a page begins."""
     if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from rhythm.app.checks import at_least, name, text, unknown
+from rhythm.app.checks import at_least, unknown_execution, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json
 from rhythm.engine.payload import dump
@@ -65,7 +65,7 @@ class Operating(Part):
         row = self._execution(id)
         ended = self.store.terminate([row.id], acting(by)).get(row.id)
         self._wake()
-        return unknown(id) if ended is None else ended
+        return unknown_execution(id) if ended is None else ended
 
     def bulk(
         self,
@@ -94,7 +94,7 @@ class Operating(Part):
         if dry_run:
             return BulkView(most)
         until = now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
-        return self._all_of(selection.replace(created_before=until), limit, action, text(reason, "reason"), acting(by))
+        return self._all_of(selection.replace(created_before=until), limit, action, valid_text(reason, "reason"), acting(by))
 
     def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
@@ -154,8 +154,8 @@ def _selection(
         raise ValueError(f"status is one of {', '.join(meant.statuses)} to {action} what has it, not {status!r:.80}")
     return meant.replace(
         statuses=meant.statuses if status is None else (status,),
-        workflow=None if workflow is None else name(workflow, "a workflow's name"),
-        queue=None if queue is None else name(queue, "a queue"),
+        workflow=None if workflow is None else valid_name(workflow, "a workflow's name"),
+        queue=None if queue is None else valid_name(queue, "a queue"),
         created_before=_time_us(created_before, "created_before"),
         created_after=_time_us(created_after, "created_after"),
         attributes=_plain(attributes or {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rhythm.app.checks import name
+from rhythm.app.checks import valid_name
 from rhythm.store.access import Actor
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Part:
 def acting(by: By, source: str = "python") -> Actor:
     """Whoever asks, as it is recorded."""
     actor = by if isinstance(by, Actor) else Actor(by or user(), source=source)
-    name(actor.name, "the name of whoever acts")
+    valid_name(actor.name, "the name of whoever acts")
     return actor
 
 

@@ -15,8 +15,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, NoReturn, Protocol
 
-from rhythm.app.checks import LONGEST_KEY, at_least
-from rhythm.app.checks import name as checked
+from rhythm.app.checks import LONGEST_KEY, at_least, valid_name
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
@@ -141,7 +140,7 @@ class Access(Part):
         may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their own: two
         people with one name are one to the rule of four eyes.
         """
-        name, known, own = checked(name, "the name of a token"), _roles(roles), _business_roles(business_roles)
+        name, known, own = valid_name(name, "the name of a token"), _roles(roles), _business_roles(business_roles)
         expires_s = None if expires is None else _lasting(expires)
         while True:
             id, secret = _drawn()
@@ -200,7 +199,7 @@ class Access(Part):
         """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = {"actor": actor, "action": action, "object": object}
-        words = {what: None if value is None else checked(value, what) for what, value in asked.items()}
+        words = {what: None if value is None else valid_name(value, what) for what, value in asked.items()}
         found = self.store.audit(Filter(**words, before=_place(cursor)), limit + 1)
         more = str(found[limit - 1].n) if len(found) > limit else None
         return AuditPage(tuple(audit_view(row) for row in found[:limit]), more)
@@ -279,7 +278,7 @@ def _words(values: Any, what: str) -> tuple[str, ...]:
     given = (values,) if isinstance(values, str) else tuple(values)
     if len(given) > MOST_ROLES:
         raise ValueError(f"a token has at most {MOST_ROLES} roles of a kind")
-    return tuple(dict.fromkeys(checked(value, what) for value in given))
+    return tuple(dict.fromkeys(valid_name(value, what) for value in given))
 
 
 def _roles(values: Any) -> tuple[str, ...]:

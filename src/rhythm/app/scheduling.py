@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, cast
 
-from rhythm.app.checks import at_least, can_be, name, text
+from rhythm.app.checks import at_least, can_be, valid_name, valid_text
 from rhythm.app.handle import Handle
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
@@ -167,7 +167,7 @@ class Schedules(Part):
         """Nothing more is started by it; what runs goes on. False: it was paused already."""
         from rhythm.engine.schedules import paused
 
-        actor, why = acting(by), text(reason, "reason")
+        actor, why = acting(by), valid_text(reason, "reason")
         return self._schedule_changed(name, lambda before, now: paused(before, now, actor.name, why), actor, "schedule.pause")
 
     def resume_schedule(self, name: str, by: By = None) -> bool:
@@ -181,15 +181,14 @@ class Schedules(Part):
 
         A `key` that was used before for this workflow starts nothing: the execution that has it is returned.
         """
-        from rhythm.app.checks import name as checked
         from rhythm.engine.schedules import run_now
 
         schedule, actor = self._schedule(name)[0], acting(by)
-        key = None if key is None else checked(key, "a key")
+        key = None if key is None else valid_name(key, "a key")
         program, id = self._current(schedule.workflow, self.store), self._new_id()
 
         def plan(due: Sequence[Due]) -> list[Firing]:
-            return [run_now(each, program, lambda: id, key) for each in due]
+            return [run_now(each, program, lambda: id, key, actor.name) for each in due]
 
         fires = self.store.fire_schedules([schedule.name], plan, actor)
         if not fires:
@@ -291,7 +290,7 @@ def _fire_view(fire: Fire) -> FireView:
 
 def _own(given: str) -> str:
     """The name of a schedule that somebody makes by hand."""
-    if name(given, "a schedule's name").startswith("@"):
+    if valid_name(given, "a schedule's name").startswith("@"):
         raise InvalidSchedule(f"{given!r:.80} cannot be the name of a schedule: those that begin with @ come with their workflows")
     return given
 

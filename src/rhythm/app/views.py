@@ -10,6 +10,7 @@ from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
 from rhythm.ir.program import Program
 from rhythm.record import Record
+from rhythm.store.approvals import ResumeRequest
 from rhythm.store.base import TASK, Definition, Execution, Queue, SeenWorker, Transition
 
 ENDS = ("completed", "failed", "cancelled", "blocked")
@@ -101,10 +102,10 @@ class TraceStep(Record):
 
     at: datetime
     execution_id: str
-    what: str  # started, attempt failed, completed, failed, cancelled, blocked, or why a turn was taken
+    what: str  # started, attempt failed, resumed, completed, failed, cancelled, blocked, or why a turn was taken
     name: str  # of the workflow or task
     line: int | None = None  # of the workflow's source, for its turns
-    detail: Any = None  # inputs, result or error
+    detail: Any = None  # inputs, result or error; of a resume what let it go on
     worker: str = ""
 
 
@@ -224,6 +225,15 @@ def turn(row: Execution, transition: Transition, line: int | None) -> TraceStep:
     return TraceStep(
         moment(transition.at), row.id, transition.cause, row.name, None if row.type == TASK else line, detail, transition.worker
     )
+
+
+def resumed(row: Execution, request: ResumeRequest) -> TraceStep:
+    """What let a paused execution go on: a decision, an event, a person, or the end of a pause."""
+    detail = {
+        "triggered_by": request.triggered_by, "triggered_by_id": request.triggered_by_id, "data": load(request.trigger_data),
+        "reason": request.reason,
+    }  # fmt: skip
+    return TraceStep(moment(request.requested_at), row.id, "resumed", row.name, detail=detail)
 
 
 def line_of(program: Program | None, statement: int) -> int | None:

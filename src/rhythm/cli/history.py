@@ -79,12 +79,31 @@ def _told(app: Rhythm, step: TraceStep, row: Execution | None) -> tuple[str, str
             return "retry", f"{name} failed, and is tried again: {printable(step.detail['message'])}"
         case "retry":
             return "start", f"goes on where {row.retry_of or 'it'} ended"
+        case "resumed":
+            return "signal", printable(_resumed(step.detail))
         case "turn":
             return "wait", f"line {step.line}: {_line(app, row, step.line)}" if step.line else ""
         case "task" | "promoted" | "queued" | "continue":  # how the work is shared out
             return None
         case what:
             return "log", printable(what)
+
+
+def _resumed(how: dict[str, Any]) -> str:
+    """What let it go on, in words."""
+    data = how["data"] or {}
+    because = f": {how['reason']}" if how["reason"] else ""
+    match how["triggered_by"]:
+        case "approval":
+            by, said = " and ".join(data["by"]), data["comment"]
+            return f"{data['decision']}{f' by {by}' if by else ''}{f': {said}' if said else ''} ({how['triggered_by_id']})"
+        case "event":
+            return f"event {data['type']} ({how['triggered_by_id']})"
+        case "manual":
+            who = how["triggered_by_id"]
+            return f"resumed{f' by {who}' if who else ''}{because}"
+        case _:
+            return "its pause was over"
 
 
 def _line(app: Rhythm, row: Execution, line: int) -> str:

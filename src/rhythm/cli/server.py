@@ -37,13 +37,17 @@ def run(args: Arguments) -> int:
         raise UsageError(f"--port is a number from 0 to 65535, not {args.port}")
     uvicorn = _uvicorn()
     with new_application(args) as app:
-        local, tokens = is_local(args.host), any(token.status == "active" for token in app.tokens())
-        if not local and not tokens:
+        known = app.tokens()
+        if args.proxy and not known:
             raise UsageError(
-                f"{args.host} can be reached from elsewhere, and there is no token yet: make one first, "
+                "through a proxy others come in, and there is no token yet: make one first, `rhythm token create NAME --role admin`"
+            )
+        if not is_local(args.host) and not any(token.status == "active" for token in known):
+            raise UsageError(
+                f"{args.host} can be reached from elsewhere, and there is no valid token: make one first, "
                 "`rhythm token create NAME --role admin`, or listen on this machine only (--host 127.0.0.1)"
             )
-        return _serve(uvicorn, args, app, tokens)
+        return _serve(uvicorn, args, app, bool(known))
 
 
 def _uvicorn() -> Any:
@@ -61,7 +65,7 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
 
     from rhythm.http import Server
 
-    api = Server(app, tokens=tokens)
+    api = Server(app, tokens=tokens or None)
 
     class Served(uvicorn.Server):  # type: ignore[misc]  # a module that is imported late has no types
         async def startup(self, sockets: Any = None) -> None:

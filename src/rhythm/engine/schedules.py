@@ -125,10 +125,10 @@ class _Work:
         self.running.append(new.id)
 
 
-def run_now(due: Due, program: Program, new_id: NewId, key: str | None = None) -> Firing:
-    """An execution because somebody asks for one, whatever else runs."""
+def run_now(due: Due, program: Program, new_id: NewId, key: str | None = None, by: str | None = None) -> Firing:
+    """An execution because somebody asks for one, whatever else runs: they start it, not the clock."""
     schedule = due.schedule
-    new = execution(schedule, program, due.now, new_id()).replace(key=key)
+    new = execution(schedule, program, due.now, new_id()).replace(key=key, started_by=by or f"schedule:{schedule.name}")
     fired = NewFire(Fire(schedule.name, due.now, "started", new.id, manual=True), new)
     return Firing(schedule.name, schedule.next_at, schedule.queued_at, (fired,))
 

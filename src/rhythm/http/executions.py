@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import Query
 from pydantic import Field
@@ -49,12 +50,16 @@ class NewExecution(Body):
 
 
 def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Response:
-    """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it before."""
+    """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it before.
+
+    To `replace` is to cancel, and needs the permission `execution:cancel`, too."""
+    if body.on_conflict == "replace":
+        ask.must("execution:cancel")
     given = body.model_dump(exclude={"workflow", "inputs"})
     handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=key, by=ask.actor, **given)
     if not handle.created and key is not None:
         _refuse_other(key, body, handle.get())
-    place = f"{request.scope.get('root_path', '')}/api/v1/executions/{handle.id}"
+    place = f"{request.scope.get('root_path', '')}/api/v1/executions/{quote(handle.id, safe='')}"
     return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200, {"Location": place})
 
 

@@ -2,7 +2,7 @@
 
 Whatever is not on the list of public paths, letter by letter, needs a token, also what does not exist. What a route needs stands in the
 table of routes; a route without a line there cannot be built. Where a server is open (on this machine only, before there are tokens),
-whoever asks is the user it runs as.
+whoever asks is the user it runs as, and decides nothing: decisions take a name and a role.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from rhythm.app import Rhythm
 from rhythm.app.part import user
 from rhythm.http.problems import Refused
 from rhythm.record import Record
-from rhythm.rights import PERMISSIONS
+from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.access import Actor
 
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
+FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
+OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
 ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
 
 
@@ -32,15 +34,19 @@ class Asker(Record):
     permissions: frozenset[str]
     secret: str = ""
 
+    def __repr__(self) -> str:
+        return f"Asker({self.actor!r})"
+
     def must(self, permission: str) -> None:
         if permission not in self.permissions:
-            raise Refused(403, "permission_missing", f"this needs the permission {permission}, which the token does not have")
+            what = "which the token does not have" if self.secret else "which takes a token"
+            raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
 
 
 class Guard:
-    """Lets requests in. Without `tokens` also those that have none, as the user of this process."""
+    """Lets requests in. Without `tokens` also those that have none, as the user of this process; None: until there is a token."""
 
-    def __init__(self, app: Rhythm, tokens: bool) -> None:
+    def __init__(self, app: Rhythm, tokens: bool | None) -> None:
         self.app, self.tokens = app, tokens
         self.user = user()
 
@@ -51,10 +57,16 @@ class Guard:
         headers = Headers(scope=scope)
         _refuse_other_sites(scope["method"], headers)
         given = headers.get("authorization")
-        if given is None and not self.tokens:
+        if given is None and await self._open():
             _refuse_other_names(headers)
-            return Asker(self.app, Actor(self.user, source=_address(scope)), frozenset(PERMISSIONS))
+            return Asker(self.app, Actor(self.user, source=_address(scope)), OPEN)
         return await self._by_token(_secret(given), _address(scope))
+
+    async def _open(self) -> bool:
+        """Whether nobody needs a token. Once there was one, also if it is no longer valid, everybody does."""
+        if self.tokens is None and len(await run_in_threadpool(self.app.tokens)) > 0:
+            self.tokens = True
+        return not self.tokens
 
     async def _by_token(self, secret: str, address: str) -> Asker:
         token = await run_in_threadpool(self.app.authenticate, secret)
@@ -63,8 +75,11 @@ class Guard:
         return Asker(self.app, token.actor(address), frozenset(token.permissions), secret)
 
     async def still(self, asker: Asker) -> bool:
-        """Whether a token that was good when it was shown still is, for those who stay for long."""
-        return not asker.secret or await run_in_threadpool(self.app.authenticate, asker.secret) is not None
+        """Whether whoever was let in to look still would be, for those who stay for long."""
+        if not asker.secret:
+            return await self._open()
+        token = await run_in_threadpool(self.app.authenticate, asker.secret)
+        return token is not None and READ in token.permissions
 
 
 def path_of(scope: Scope) -> str:
@@ -90,11 +105,12 @@ def _refuse_other_sites(method: str, headers: Headers) -> None:
 
 
 def _refuse_other_names(headers: Headers) -> None:
-    """A page whose name was made to mean this machine comes with that name: it is not let into a server that is open."""
+    """A page whose name was made to mean this machine comes with that name, and what comes from elsewhere with that of a proxy: they
+    are not let into a server that is open."""
     host = headers.get("host", "").lower()
     name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    if name not in LOCAL:
-        raise Refused(403, "wrong_host", f"a server without tokens answers to {', '.join(LOCAL)} only")
+    if name not in LOCAL or any(proxied in headers for proxied in FORWARDED):
+        raise Refused(403, "wrong_host", f"a server without tokens answers to {', '.join(LOCAL)} only, and to no proxy")
 
 
 def _address(scope: Scope) -> str:

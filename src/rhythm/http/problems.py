@@ -76,7 +76,7 @@ async def told(request: Request, error: Exception) -> Response:
     status = status_of(error)
     code = error.code if isinstance(error, errors.RhythmError) else OF_STATUS.get(status, "internal_error")
     if status >= 500:
-        log.error("%s %s failed: %s", request.method, request.scope["path"], error, exc_info=None if status == 503 else error)
+        log.error("%s %r failed: %s", request.method, request.scope["path"], error, exc_info=None if status == 503 else error)
     return problem(status, code, HIDDEN.get(status) or str(error), _again(status), **_more(error))
 
 

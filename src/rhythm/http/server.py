@@ -35,9 +35,10 @@ _TLS = (b"strict-transport-security", b"max-age=31536000")
 
 
 class Server:
-    """`app` over HTTP. With `tokens=False` whoever reaches it may do everything, as the user of this process."""
+    """`app` over HTTP. With `tokens=False` whoever reaches it may do everything but decide, as the user of this process; with None, as
+    long as there is no token."""
 
-    def __init__(self, app: Rhythm, *, tokens: bool = True) -> None:
+    def __init__(self, app: Rhythm, *, tokens: bool | None = True) -> None:
         self.app = app
         self.guard, self.watcher, self.counts = Guard(app, tokens), Watcher(app), Counts(self)
         self._probe = Probe(app.store.schema_version)

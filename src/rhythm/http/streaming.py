@@ -6,6 +6,7 @@ Each event has the whole execution as it is by then, and an `id` that says which
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -42,10 +43,14 @@ async def stream(request: Request, id: str, last_event_id: Annotated[str, Header
 async def _events(watcher: Watcher, guard: Guard, asker: Asker, id: str, known: str) -> AsyncIterator[bytes]:
     with watcher.following(id, known) as followed:
         yield b": this is how the execution changes\n\n"
+        looked_at = time.monotonic()
         while not followed.ended:
-            if not await followed.next(BEAT_S):
+            news = await followed.next(BEAT_S)
+            if time.monotonic() - looked_at >= BEAT_S or not news:  # also where something changes all the time
                 if not await guard.still(asker):
                     return
+                looked_at = time.monotonic()
+            if not news:
                 yield b": \n\n"
             elif (view := followed.view) is not None:
                 yield b"id: %b\nevent: execution\ndata: %b\n\n" % (followed.stamp.encode(), document(view))

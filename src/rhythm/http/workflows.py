@@ -41,7 +41,7 @@ Registered = object_of("Registered", "The workflows of the text, as they are now
 
 def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
-    names = ask.app.register(f"{body.source}\n")  # what has a line break is a text, never the name of a file
+    names = ask.app.register(f"{body.source}\n", by=ask.actor)  # what has a line break is a text, never the name of a file
     return answer({"workflows": [view for view in ask.app.workflows() if view.name in names]}, 201)
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rhythm.record import Record
@@ -173,7 +174,7 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
         return None
     told = {
         "event": what, "approval_id": approval.id, "execution_id": approval.execution_id, "workflow": approval.workflow,
-        "role": approval.role, "reason": approval.reason, "data": json.loads(approval.data), "deadline_us": approval.deadline_at,
+        "role": approval.role, "reason": approval.reason, "data": json.loads(approval.data), "deadline": _moment(approval.deadline_at),
     }  # fmt: skip
     id = f"{approval.id.replace('.', '-')}-{what}-{approval.escalated}"
     return {"id": id, "name": task["task"], "queue": task["queue"], "max_attempts": task["attempts"], "inputs": json.dumps(told)}
@@ -182,6 +183,10 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
 def detail(made: StoredDecision, verdict: Verdict) -> str:
     """What the audit keeps of a decision."""
     return json.dumps({"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended})
+
+
+def _moment(us: int | None) -> str | None:
+    return None if us is None else datetime.fromtimestamp(us / 1e6, UTC).isoformat().replace("+00:00", "Z")
 
 
 class ResumeRequest(Record):

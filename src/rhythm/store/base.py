@@ -33,6 +33,7 @@ WORKFLOW, TASK = 0, 1  # kinds of ready rows, and types of executions
 EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
 APPROVAL = 3  # and of one that people have decided
 FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
+EVERY_RESUME = 2**63 - 1  # no resume request has this number
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
@@ -114,6 +115,12 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
             raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
         if on_conflict == "replace":
             raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
+
+
+def registered_acts(definitions: Sequence[Definition], before: Iterable[tuple[Definition, int]]) -> list[Act]:
+    """Which workflows have another version by now, for the audit."""
+    current = {definition.name: definition.version for definition, _ in before}
+    return [act("workflow.register", each.name, version=each.version) for each in definitions if current.get(each.name) != each.version]
 
 
 def refuse_system(queue: str, paused: bool) -> None:
@@ -378,6 +385,10 @@ class TurnCommit(Record):
     settled: tuple[int, ...] = ()  # timers and waits for events that nobody will ask about again
     promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
     claim_ttl_s: float = 0.0
+
+    def resumed_upto(self, wakes: int) -> int | None:
+        """`resumed`, given how often it was woken by now: after the last turn there is none for what came since its holder looked."""
+        return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
 
 
 class Committed(Record):
@@ -678,11 +689,11 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     # definitions
 
     @abstractmethod
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         """Stores versions that are new, and makes these the current ones of their names: all, or none.
 
         From then on events start these, and only by the types that they name now. `schedules` gets those that these workflows'
-        annotations have made before, and says what becomes of which.
+        annotations have made before, and says what becomes of which. With an `actor`, versions that become current are recorded.
         """
 
     @abstractmethod

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rhythm.store.base import NewExecution
 
 KEPT = 100  # rows of a schedule's past
-REPEATED = "repeated"  # outcome of a run that was asked for before, by its key: nothing is written of it
+REPEATED = "repeated"
 
 
 class Schedule(Record):
@@ -51,7 +51,10 @@ class Schedule(Record):
 
 
 class Fire(Record):
-    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all slots until `until_at`) or "failed"."""
+    """What became of a slot: "started", "skipped" (an execution still ran), "missed" (with all slots until `until_at`) or "failed".
+
+    Of a run that was asked for before, with the same key, nothing is written: it is told as "repeated".
+    """
 
     schedule: str
     slot_at: int
@@ -66,6 +69,11 @@ class Fire(Record):
 class NewFire(Record):
     fire: Fire
     start: NewExecution | None = None
+
+    def started(self, id: str | None) -> Fire:
+        """With this execution: its own, or the one that was there before, where its key was."""
+        repeated = self.fire.manual and self.start is not None and id != self.start.id
+        return self.fire.replace(execution_id=id, outcome=REPEATED if repeated else self.fire.outcome)
 
 
 class Due(Record):
@@ -100,15 +108,9 @@ def changed(action: str, name: str, before: Schedule | None, after: Schedule | N
     return act(action if before else "schedule.create", name, **detail)
 
 
-def ran(fires: Sequence[Fire]) -> list[Act]:
-    """What is recorded of runs that somebody asked for."""
-    return [act("schedule.run", fire.schedule, execution=fire.execution_id) for fire in fires if fire.outcome != REPEATED]
-
-
-def found(fire: Fire, execution_id: str) -> Fire:
-    """A slot whose key has this execution: its own, or one that was there before."""
-    again = fire.manual and fire.execution_id != execution_id
-    return fire.replace(execution_id=execution_id, outcome=REPEATED if again else fire.outcome)
+def ran(fire: Fire) -> Act:
+    """What is recorded of a run that somebody asked for."""
+    return act("schedule.run", fire.schedule, execution=fire.execution_id)
 
 
 class ScheduleStore(ABC):

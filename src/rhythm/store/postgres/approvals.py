@@ -38,10 +38,9 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         found = self.rows.approvals([id], lock=True)
         if not found or found[0].held:
             raise UndoneError(None)
-        now = self.db.now()
+        now, concerned, decisions = self.db.all("circumstances", id=id, execution_id=execution_id)[0]
+        made = [StoredDecision(**row) for row in decisions]
         held, revoked = self._business_roles(decision.actor, now)
-        made = [StoredDecision(*row) for row in self.db.all("decisions", ids=[id])]
-        concerned = {row[0] for row in self.db.all("concerned", id=execution_id)}
         verdict = judge(found[0], made, decision, held, revoked, concerned, now)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)

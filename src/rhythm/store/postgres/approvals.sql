@@ -48,14 +48,25 @@ WHERE a.id = x.id AND a.status IS NULL
 SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
--- name: concerned
--- Who gave an execution data when it went on, or one that belongs to the same root, or to one of which this is a retry.
-WITH RECURSIVE roots AS (
-  SELECT r.id, r.retry_of FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = %(id)s
-  UNION SELECT o.id, o.retry_of FROM roots JOIN executions o ON o.id = roots.retry_of)
-SELECT DISTINCT q.triggered_by_id FROM roots JOIN execution_resume_requests q
-  ON q.execution_id = roots.id OR (q.execution_id >= roots.id || '.' AND q.execution_id < roots.id || '/')
-WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+-- name: circumstances
+-- Of a decision: the time, who had a hand in what is decided about, and the decisions before. A hand has whoever gave the execution,
+-- what it belongs to, or what that is a retry of, data with a resume, a signal, or an event that it took, and whoever made the schedule
+-- that started it.
+WITH RECURSIVE
+  line(id) AS (
+    SELECT root_id FROM executions WHERE id = %(execution_id)s
+    UNION SELECT (SELECT e.retry_of FROM executions e WHERE e.id = line.id) FROM line WHERE line.id IS NOT NULL),
+  made(schedule) AS (SELECT (SELECT e.attributes::json ->> 'schedule' FROM executions e WHERE e.id = line.id) FROM line),
+  part(first, last) AS (SELECT id, id || ' ' FROM line UNION ALL SELECT id || '.', id || '/' FROM line)
+SELECT now_us(),
+  ARRAY(
+    SELECT q.triggered_by_id FROM part JOIN execution_resume_requests q ON q.execution_id >= part.first AND q.execution_id < part.last
+    WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+    UNION SELECT a.actor FROM part JOIN audit a ON a.object >= part.first AND a.object < part.last WHERE a.action = 'execution.signal'
+    UNION SELECT a.actor FROM part JOIN event_waits w ON w.execution_id >= part.first AND w.execution_id < part.last
+      JOIN audit a ON a.object = w.event_id WHERE a.action = 'event.publish'
+    UNION SELECT a.actor FROM made JOIN audit a ON a.object = made.schedule WHERE a.action IN ('schedule.create', 'schedule.change')),
+  (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = %(id)s)
 
 -- name: pause
 UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,

@@ -92,7 +92,7 @@ class Flush:
         self._consume(won)
         self._deliver([signal for turn in won for signal in turn.signals])
         self._tell(won)
-        self._executed([turn for turn in won if turn.resumed is not None])
+        self._executed(won)
         self._finish([turn for turn in won if turn.end == "finish"])
         self._suspend([turn for turn in won if turn.end != "finish"])
         return self._leave(won, promoted), accepted
@@ -237,9 +237,9 @@ class Flush:
     def _executed(self, won: Sequence[TurnCommit]) -> None:
         """What let executions go on has led to a turn; one that has failed with it says why."""
         rows = [
-            dict(id=turn.id, upto=turn.resumed,
-                 error=json.loads(self._value(turn))["message"] if turn.end == "finish" and self._to(turn) != COMPLETED else None)
-            for turn in won
+            dict(id=turn.id, upto=upto,
+                 error=json.loads(self._value(turn)).get("message") if turn.end == "finish" and self._to(turn) != COMPLETED else None)
+            for turn in won if (upto := turn.resumed_upto(self.locked[turn.id].wakes)) is not None
         ]  # fmt: skip
         self.db.batch("executed_resumes", rows, now=self.now)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.rows import fields
 from rhythm.store.postgres.session import Session, alone, transaction
-from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, found, ran
+from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
 
 if TYPE_CHECKING:
     from rhythm.store.access import Act, Actor
@@ -39,8 +39,8 @@ class PostgresSchedules(Session):
     @transaction
     def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")  # of one that is not there yet there is no row to lock
-        rows = self.db.all("lock_schedules", names=[name])
-        before, now = _schedules(rows)[0] if rows else None, self.db.now()
+        found = _schedules(self.db.all("lock_schedules", names=[name]))
+        before, now = found[0] if found else None, self.db.now()
         after = change(before, now)
         if after != before:
             self._put_schedules({name: after})
@@ -76,15 +76,15 @@ class PostgresSchedules(Session):
         now = rows[0][-1]
         firings = plan([Due(schedule, tuple(running[schedule.name]), now) for schedule in _schedules(rows)])
         fires = self._fire_slots(firings, now)
-        self._audit(actor, ran(fires), now)
+        self._audit(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
         return fires
 
     def _fire_slots(self, firings: Sequence[Firing], now: int) -> list[Fire]:
         if cancels := [id for firing in firings for id in firing.cancels]:
             self._cancel(cancels)
         fires = self._start_slots(self._unknown_slots([fire for firing in firings for fire in firing.fires]))
-        told = [{name: getattr(fire, name) for name in FIRE} for fire in fires if fire.outcome != REPEATED]
-        self.db.batch("insert_fires", told, now=now)
+        rows = [{name: getattr(fire, name) for name in FIRE} for fire in fires if fire.outcome != REPEATED]
+        self.db.batch("insert_fires", rows, now=now)
         moved = [dict(name=each.name, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
         self.db.batch("move_schedules", moved)
         if fires:
@@ -98,13 +98,12 @@ class PostgresSchedules(Session):
         return [each for each in new if each.fire.manual or (each.fire.schedule, each.fire.slot_at) not in known]
 
     def _start_slots(self, new: Sequence[NewFire]) -> list[Fire]:
-        """With the execution that was there before, where its key was."""
         starts = [each.start for each in new if each.start is not None]
         created = self.rows.start(starts, None) if starts else set()
         ids = {start.id: start.id for start in starts}
         if len(created) < len(starts):
-            ids = {start.id: known.id for start, known in zip(starts, self._found(starts, created), strict=True)}
-        return [each.fire if each.start is None else found(each.fire, ids[each.start.id]) for each in new]
+            ids = {start.id: found.id for start, found in zip(starts, self._found(starts, created), strict=True)}
+        return [each.fire if each.start is None else each.started(ids[each.start.id]) for each in new]
 
 
 def _schedules(rows: Sequence[Row]) -> list[Schedule]:

@@ -150,13 +150,15 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     # definitions
 
     @transaction
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         self.db.do("lock_definitions")
+        acts = base.registered_acts(definitions, _definitions(self.db.all("definitions"))) if actor else []
         rows = [fields(definition) for definition in definitions]
         self.db.batch("register_definitions", _columns(rows, *Definition._fields[:6]))
         self._set_triggers(definitions)
         if schedules is not None:
             self._register_schedules(definitions, schedules)
+        self._record(actor, acts)
 
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
@@ -180,7 +182,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def definitions(self) -> list[tuple[Definition, int]]:
-        return [(Definition(*row[:-1]), row[-1]) for row in self.db.all("definitions")]
+        return _definitions(self.db.all("definitions"))
 
     # starting
 
@@ -758,3 +760,7 @@ def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
 
 def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [{name: row[name] for name in names} for row in rows]
+
+
+def _definitions(rows: Sequence[Row]) -> list[tuple[Definition, int]]:
+    return [(Definition(*row[:-1]), row[-1]) for row in rows]

@@ -26,7 +26,7 @@ from rhythm.store.approvals import (
     next_stage,
     notice,
 )
-from rhythm.store.base import TASK, TERMINAL, NewExecution
+from rhythm.store.base import TASK, NewExecution
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import SQL, US
@@ -39,7 +39,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             if approval is None or approval.held:
                 return None
             held, revoked = self._business_roles(actor, now)
-            concerned = {name for (name,) in self._all("concerned", approval.execution_id)}
+            concerned = {name for (name,) in self._all("concerned", {"id": approval.execution_id})}
             verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned, now)
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
@@ -99,7 +99,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
 
     def _executed(self, id: str, upto: int, error: str | None, now: int) -> None:
         """What let an execution go on has led to a turn; one that has failed with it says why."""
-        message = json.loads(error)["message"] if error else None
+        message = json.loads(error).get("message") if error else None
         self._all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
 
     def _resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
@@ -115,7 +115,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             timeout_us = None if timeout_s is None else int(timeout_s * US)
             by, then_what = actor.name if actor else "", then if timeout_s is not None else None
             values = {"reason": reason, "by": by, "timeout_us": timeout_us, "then": then_what, "now": now}
-            paused = {id: row[0] < TERMINAL and bool(self._count("pause", {**values, "id": id})) for id, row in known.items()}
+            paused = {id: bool(self._count("pause", {**values, "id": id})) for id in known}
             self._look_up(known, paused, now)
             detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
             self._audit(actor, [Act("execution.pause", id, detail) for id, changed in paused.items() if changed], now)

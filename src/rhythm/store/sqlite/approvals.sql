@@ -38,13 +38,21 @@ WHERE id = :id AND ended_at IS NULL
 SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
 -- name: concerned
--- Who gave an execution data when it went on, or one that belongs to the same root, or to one of which this is a retry.
-WITH RECURSIVE roots AS (
-  SELECT r.id, r.retry_of FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
-  UNION SELECT o.id, o.retry_of FROM roots JOIN executions o ON o.id = roots.retry_of)
-SELECT DISTINCT q.triggered_by_id FROM roots JOIN execution_resume_requests q INDEXED BY resumes_of
-  ON q.execution_id = roots.id OR (q.execution_id >= roots.id || '.' AND q.execution_id < roots.id || '/')
-WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+-- Who had a hand in what an execution decides about: whoever gave it, what it belongs to, or what that is a retry of, data with a
+-- resume, a signal, or an event that it took, and whoever made the schedule that started it.
+WITH RECURSIVE
+  line(id) AS (
+    SELECT root_id FROM executions WHERE id = :id
+    UNION SELECT e.retry_of FROM line CROSS JOIN executions e ON e.id = line.id WHERE e.retry_of IS NOT NULL),
+  part(first, last) AS (SELECT id, id || ' ' FROM line UNION ALL SELECT id || '.', id || '/' FROM line)
+SELECT q.triggered_by_id FROM part CROSS JOIN execution_resume_requests q ON q.execution_id >= part.first AND q.execution_id < part.last
+WHERE +q.triggered_by = 'manual' AND q.trigger_data <> 'null'
+UNION SELECT a.actor FROM part CROSS JOIN audit a ON a.object >= part.first AND a.object < part.last WHERE +a.action = 'execution.signal'
+UNION SELECT a.actor FROM part CROSS JOIN event_waits w ON w.execution_id >= part.first AND w.execution_id < part.last
+  CROSS JOIN audit a ON a.object = w.event_id WHERE +a.action = 'event.publish'
+UNION SELECT a.actor FROM line CROSS JOIN executions e ON e.id = line.id
+  CROSS JOIN audit a ON a.object = json_extract(e.attributes, '$.schedule')
+WHERE +a.action IN ('schedule.create', 'schedule.change')
 
 -- name: pause
 UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :reason, paused_by = :by, paused_until = :now + :timeout_us,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, found, ran
+from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
 from rhythm.store.sqlite.session import SQL, Session
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ class SqliteSchedules(Session):
         return [Schedule(*row) for row in rows], self.clock()
 
     def fires(self, name: str, limit: int) -> list[Fire]:
-        fires = [Fire(*row) for row in self._read(SQL["fires"], (name, limit))]
-        return [fire.replace(manual=bool(fire.manual)) for fire in fires]
+        found = [Fire(*row) for row in self._read(SQL["fires"], (name, limit))]
+        return [fire.replace(manual=bool(fire.manual)) for fire in found]
 
     def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         with self._transaction():
-            rows, now = self._all("schedules", json.dumps([name])), self.clock()
-            before = Schedule(*rows[0]) if rows else None
+            found, now = self._all("schedules", json.dumps([name])), self.clock()
+            before = Schedule(*found[0]) if found else None
             after = change(before, now)
             if after != before:
                 self._put_schedules({name: after})
@@ -49,8 +49,8 @@ class SqliteSchedules(Session):
 
     def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
         """Within the transaction of a registration."""
-        rows = self._all("schedules_of", json.dumps([definition.name for definition in definitions]))
-        self._put_schedules(registered([Schedule(*row) for row in rows], self.clock()))
+        found = self._all("schedules_of", json.dumps([definition.name for definition in definitions]))
+        self._put_schedules(registered([Schedule(*row) for row in found], self.clock()))
 
     def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
         rows = self._all("due_schedules", {"limit": limit, "without": json.dumps(list(without))})
@@ -60,10 +60,10 @@ class SqliteSchedules(Session):
     def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
         with self._transaction():
             now = self.clock()
-            due = [Schedule(*row) for row in self._all("schedules", json.dumps(list(names)))]
-            firings = plan([Due(schedule, self._running_of(schedule.name), now) for schedule in due])
+            found = [Schedule(*row) for row in self._all("schedules", json.dumps(list(names)))]
+            firings = plan([Due(schedule, self._running_of(schedule.name), now) for schedule in found])
             fires = [fire for firing in firings for fire in self._fire_slots(firing, now)]
-            self._audit(actor, ran(fires), now)
+            self._audit(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
             return fires
 
     def _running_of(self, name: str) -> tuple[str, ...]:
@@ -74,8 +74,9 @@ class SqliteSchedules(Session):
         for id in firing.cancels:
             self._cancel(id, self._one("status_of", id), now)
         fires = [self._start_slot(new, now) for new in firing.fires if new.fire.manual or not self._known_slot(new.fire)]
-        for fire in (fire for fire in fires if fire.outcome != REPEATED):
-            self._all("insert_fire", dict(zip(fire._fields, fire.astuple(), strict=True)))
+        for fire in fires:
+            if fire.outcome != REPEATED:
+                self._all("insert_fire", dict(zip(fire._fields, fire.astuple(), strict=True)))
         self._all("move_schedule", {"name": firing.name, "next_at": firing.next_at, "queued_at": firing.queued_at})
         if fires:
             self._all("trim_fires", {"name": firing.name, "kept": KEPT})
@@ -85,6 +86,4 @@ class SqliteSchedules(Session):
         return self._one("known_slot", fire.schedule, fire.slot_at) is not None
 
     def _start_slot(self, new: NewFire, now: int) -> Fire:
-        """With the execution that was there before, where its key was."""
-        fire = new.fire if new.start is None else found(new.fire, self._start(new.start, now).id)
-        return fire.replace(at=now)
+        return new.started(None if new.start is None else self._start(new.start, now).id).replace(at=now)

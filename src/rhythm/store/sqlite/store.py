@@ -120,14 +120,16 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     # definitions
 
-    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None) -> None:
+    def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         with self._transaction():
+            acts = base.registered_acts(definitions, _definitions(self._all("definitions"))) if actor else []
             for definition in definitions:
                 row = {name: getattr(definition, name) for name in Definition._fields}
                 self._all("register_definition", row)
                 self._set_triggers(row)
             if schedules is not None:
                 self._register_schedules(definitions, schedules)
+            self._audit(actor, acts, self.clock())
 
     def _set_triggers(self, row: dict[str, Any]) -> None:
         """The events that start a workflow are those that it names now."""
@@ -144,7 +146,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return Definition(*rows[0]) if rows else None
 
     def definitions(self) -> list[tuple[Definition, int]]:
-        return [(Definition(*row[:-1]), row[-1]) for row in self._read(SQL["definitions"])]
+        return _definitions(self._read(SQL["definitions"]))
 
     # starting
 
@@ -353,8 +355,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
-        if turn.resumed is not None:
-            self._executed(turn.id, turn.resumed, error, now)
+        if (upto := turn.resumed_upto(held[1])) is not None:
+            self._executed(turn.id, upto, error, now)
         self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
@@ -912,3 +914,7 @@ def _cancelled() -> str:
 
 def _crashed(what: str, times: int) -> str:
     return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
+
+
+def _definitions(rows: Sequence[Any]) -> list[tuple[Definition, int]]:
+    return [(Definition(*row[:-1]), row[-1]) for row in rows]

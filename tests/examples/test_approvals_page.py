@@ -1,0 +1,49 @@
+"""docs/approvals.md is true: its session prints what is shown, and its tables name what there is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from rhythm.app import Rhythm
+from rhythm.app.approving import REFUSALS
+from rhythm.ir.operations import OPERATIONS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "approvals.md").read_text(encoding="utf-8")
+
+
+def test_session_prints_what_is_shown(tmp_path: Path) -> None:
+    (flow,) = re.findall(r"```js\n(.*?)```", PAGE, re.DOTALL)
+    (tmp_path / "expense.flow").write_text(flow, encoding="utf-8")
+    (session,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")} | {"COLUMNS": "100"}
+    with Rhythm(f"sqlite:///{tmp_path / 'rhythm.db'}", (), environment={}, worker_poll_interval="20ms") as app, app.worker():
+        for command, shown in re.findall(r"^\$ (rhythm .*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+            if command.startswith("rhythm approvals"):
+                _wait_until_asked(app)
+            ran = subprocess.run(
+                [sys.executable, "-m", *shlex.split(command)], cwd=tmp_path, capture_output=True, text=True, timeout=60, env=plain
+            )
+            said = ran.stdout or ran.stderr
+            assert re.sub(r"\b\d+s  ", "now ", said) == shown, command
+
+
+def _wait_until_asked(app: Rhythm) -> None:
+    import threading
+
+    for _ in range(3000):
+        if app.approvals().items:
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("nothing is asked")
+
+
+def test_tables_name_every_option_and_every_refusal() -> None:
+    options = re.findall(r"^\| `(\w+)` \|", PAGE.partition("| option |")[2].partition("\n\n")[0], re.MULTILINE)
+    assert set(options) == set(OPERATIONS["approval"].options)
+    refusals = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \| 40", PAGE, re.MULTILINE)))
+    assert set(refusals) == {*REFUSALS, "unknown_approval"}
