@@ -79,4 +79,5 @@ def rows(store: Store, text: str, values: Sequence[Any] = ()) -> list[Any]:
         cursor = store.db.alone(lambda: store.db.query(text.encode(), numbered))
         return cursor.fetchall() if cursor.description else []
     assert isinstance(store, SqliteStore)
-    return store._db.execute(text, values).fetchall()
+    with store._lock:  # a statement that another thread has open would keep its next transaction from beginning
+        return store._db.execute(text, values).fetchall()
