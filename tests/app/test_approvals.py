@@ -156,7 +156,7 @@ def test_an_approval_that_nobody_decides_expires(working: Working) -> None:
     answer = handle.result(WAIT)["answer"]
     assert (answer["decision"], answer["by"]) == ("expired", [])
     (approval,) = app.approvals(status="expired")
-    assert refused(lambda: app.approve(approval.id, by="ann")) == "already_decided"
+    assert refused(lambda: app.approve(approval.id, by="ann")) == "approval_expired"
 
 
 def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(working: Working) -> None:
@@ -263,3 +263,28 @@ def test_approvals_are_found_by_role_and_status_page_by_page(working: Working) -
     assert {each.id for each in (*first, *rest)} == {each.id for each in approvals[1:]}
     with pytest.raises(ValueError, match="status is one of"):
         app.approvals(status="done")
+
+
+def test_what_a_branch_asks_for_is_found_with_its_execution(working: Working) -> None:
+    app = working("""workflow order(inputs) {
+      let both = await all([branch { let x = await approval({ role: role })
+        return x.decision } for role in ["manager", "legal"]])
+      return both
+    }""")
+    handle = app.start_workflow("order", {"id": 7})
+    while len(app.approvals(execution=handle).items) < 2:
+        threading.Event().wait(0.01)
+    for each in app.approvals(execution=handle):
+        app.approve(each.id, by="ann")
+    assert handle.result(WAIT) == ["approved", "approved"]
+
+
+def test_who_decides_must_be_said_and_roles_are_several(working: Working) -> None:
+    app = working()
+    approval = asked(app, app.start_workflow("order", {"id": 7}).id)
+    for nobody in ("", None):
+        with pytest.raises(ValueError, match="say who decides"):
+            app.approve(approval.id, by=nobody)  # type: ignore[arg-type]  # what a careless caller does
+    with pytest.raises(ValueError, match="several texts, not one"):
+        app.approve(approval.id, by=Actor("bob", "managers"))  # type: ignore[arg-type]  # likewise
+    assert app.approval(approval.id).status == "open"

@@ -124,8 +124,8 @@ def test_many_are_paused_resumed_cancelled_and_terminated_and_a_dry_run_only_cou
         assert statuses(app, "h0", "h2", "h3", "c") == [after, after, before, "pending"]
         assert (app.bulk(action, workflow="hold"), app.bulk(action, workflow="hold")) == (BulkView(2, 2), BulkView(0))
     assert app.bulk("cancel", workflow="hold") == BulkView(5, 5)
-    assert app.bulk("cancel") == BulkView(1, 1)
-    assert app.bulk("cancel") == BulkView(0)  # to ask again would end them at once
+    assert app.bulk("cancel", all=True) == BulkView(1, 1)
+    assert app.bulk("cancel", all=True) == BulkView(0)  # to ask again would end them at once
     assert statuses(app, "h0", "c") == ["pending", "pending"]
     assert app.bulk("terminate", workflow="hold") == BulkView(5, 5)
     assert statuses(app, "h0", "h4", "c") == ["cancelled", "cancelled", "pending"]
@@ -135,8 +135,8 @@ def test_many_are_paused_resumed_cancelled_and_terminated_and_a_dry_run_only_cou
 def test_every_page_is_done_and_nothing_twice(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD,))
     app.start_many("hold", range(2 * AT_ONCE + 7))
-    assert app.bulk("pause", limit=AT_ONCE + 1) == BulkView(AT_ONCE + 1, AT_ONCE + 1)
-    assert app.bulk("pause") == BulkView(AT_ONCE + 6, AT_ONCE + 6)
+    assert app.bulk("pause", all=True, limit=AT_ONCE + 1) == BulkView(AT_ONCE + 1, AT_ONCE + 1)
+    assert app.bulk("pause", all=True) == BulkView(AT_ONCE + 6, AT_ONCE + 6)
     assert app.bulk("terminate", status="paused") == BulkView(2 * AT_ONCE + 7, 2 * AT_ONCE + 7)
     assert rows(app.store, "SELECT count(*) FROM ready") == [(0,)]
 
@@ -164,7 +164,7 @@ def test_filters_choose(make_app: MakeApp) -> None:
     hour_ago = datetime.now(UTC) - timedelta(hours=1)
 
     def meant(**given: Any) -> int:
-        return app.bulk("terminate", dry_run=True, **given).matched
+        return app.bulk("terminate", all=True, dry_run=True, **given).matched
 
     assert (meant(), meant(workflow="hold"), meant(queue="q"), meant(workflow="hold", queue="q")) == (4, 2, 2, 1)
     assert (meant(status="pending"), meant(status="paused"), meant(created_before=hour_ago), meant(created_after=hour_ago)) == (4, 0, 1, 3)
@@ -172,7 +172,7 @@ def test_filters_choose(make_app: MakeApp) -> None:
     found = [meant(attributes=wanted) for wanted in ({"customer": "ada"}, {"vip": True}, {"vip": 1}, {"size": 2.0}, {"note": None})]
     assert found == [2, 1, 1, 1, 1]
     assert [meant(attributes=wanted) for wanted in ({"customer": "ada", "vip": True}, {"gone": None}, {"customer": None})] == [1, 0, 0]
-    assert app.bulk("pause", dry_run=True).matched == 3  # a task is not paused
+    assert app.bulk("pause", all=True, dry_run=True).matched == 3  # a task is not paused
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def test_an_approval_expires_at_its_time_and_not_before(store: Store, clock: Clo
     assert store.fire_timers(10)[0] == 1
     assert ended(store) == (COMPLETED, {"decision": "expired", "by": [], "comment": ""})
     assert ready_rows(store) == [("w", 0, 0)]
-    assert decide(store).refusal == "already_decided"
+    assert decide(store).refusal == "approval_expired"
     assert store.fire_timers(10) == (0, None)
 
 

@@ -402,12 +402,15 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         self._wake()
         return answer == "published"
 
-    def cancel(self, id: Id, *, by: By = None) -> bool:
+    def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool:
         """Asks an execution to end: its `finally` blocks run, what it started is cancelled. False: it has ended already.
 
-        Whoever asks a second time does not want to wait for that: then it ends at once, as by `terminate`.
+        Whoever asks a second time does not want to wait for that: then it ends at once, as by `terminate`. Not so without `insist`,
+        for those who may repeat a call whose answer was lost: then False means that it was asked before, too.
         """
         row = self._execution(id)
+        if row.cancel_requested_at is not None and not insist:
+            return False
         end = self.store.cancel if row.cancel_requested_at is None else self.store.terminate
         return self._told(id, end([row.id], acting(by)).get(row.id))
 

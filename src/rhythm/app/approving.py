@@ -15,6 +15,7 @@ from rhythm.engine.payload import dump, load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.ir.program import position_of
 from rhythm.record import Record
+from rhythm.store.access import Actor
 from rhythm.store.approvals import APPROVE, CANCEL, ESCALATE, REJECT, RESUME, Decision, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.base import WORKFLOW, Execution
 
@@ -27,8 +28,8 @@ LARGEST_PAGE = 1000
 LONGEST_COMMENT = 4000
 STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 REFUSALS: dict[str, str] = {
-    "wrong_role": "{actor} has not the role `{role}`, which it takes to decide {id}",
-    "role_revoked": "{actor} has the role `{role}` no longer, which it takes to decide {id}",
+    "wrong_role": "{actor} does not hold the role `{role}`, which it takes to decide {id}",
+    "role_revoked": "{actor} holds the role `{role}` no longer, which it takes to decide {id}",
     "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: it takes four eyes; somebody else with the "
     "role `{role}` must",
     "already_decided": "{id} is {status} already, by {by}: nothing was changed",
@@ -68,6 +69,7 @@ class ApprovalView(Record):
     requested_by: str | None
     created_at: datetime
     deadline_at: datetime | None
+    on_deadline: str  # what follows then: expire, or escalate to the first of `escalations`
     status: str  # open, approved, rejected, expired, cancelled
     decisions: tuple[DecisionView, ...]
     shown: str  # the hash of what is to be decided: a decision that names it is refused when that has changed
@@ -172,26 +174,32 @@ class Approvals(Part):
             made.setdefault(each.approval_id, []).append(each)
         return [_view(row, made.get(row.id, [])) for row in rows]
 
-    def approve(self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
+    def approve(self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
         """Approves; with the last approval of its quorum the execution goes on.
 
         `shown` is the hash of what was seen: `Undecidable` if it has changed since. The same `key` again changes nothing.
-        `Denied` if whoever decides has not the role, or started the execution.
+        `Denied` if whoever decides does not hold the role, or started the execution. `by` is a name if you answer for its roles yourself.
         """
         return self._decide(id, APPROVE, by, comment, shown, key)
 
-    def reject(self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
+    def reject(self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None) -> ApprovalView:
         """Rejects: one rejection ends the approval, whatever its quorum. See `approve`."""
         return self._decide(id, REJECT, by, comment, shown, key)
 
-    def escalate(self, id: str, *, to: str | None = None, by: By = None, comment: str = "", key: str | None = None) -> ApprovalView:
+    def escalate(
+        self, id: str, *, by: Actor | str, to: str | None = None, comment: str = "", shown: str | None = None, key: str | None = None
+    ) -> ApprovalView:
         """Hands an approval to the next of the roles that its workflow names, or to that one of them; its time begins anew."""
-        return self._decide(id, ESCALATE, by, comment, None, key, None if to is None else valid_name(to, "a role"))
+        return self._decide(id, ESCALATE, by, comment, shown, key, None if to is None else valid_name(to, "a role"))
 
-    def _decide(self, id: str, what: str, by: By, comment: str, shown: str | None, key: str | None, to: str | None = None) -> ApprovalView:
+    def _decide(
+        self, id: str, what: str, by: Actor | str, comment: str, shown: str | None, key: str | None, to: str | None = None
+    ) -> ApprovalView:
         if len(valid_text(comment, "a comment")) > LONGEST_COMMENT:
             raise ValueError(f"a comment has at most {LONGEST_COMMENT:,} characters, not {len(comment):,}")
         known = None if key is None else valid_name(key, "a key")
+        if not by:
+            raise ValueError("say who decides: by=rhythm.Actor(name, roles), or by=name if you answer for the roles")
         actor, hold = acting(by), not self.settings.auto_resume_after_approval
         verdict = self.store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
         if verdict is None:
@@ -298,7 +306,7 @@ def _status(row: StoredApproval) -> str:
 def _view(row: StoredApproval, made: list[StoredDecision]) -> ApprovalView:
     return ApprovalView(
         row.id, row.execution_id, row.workflow, row.role, row.reason, load(row.data), row.quorum, row.four_eyes, row.requested_by,
-        moment(row.created_at), moment_of(row.deadline_at) if row.ended_at is None else None, _status(row),
+        moment(row.created_at), moment_of(row.deadline_at) if row.ended_at is None else None, row.on_deadline, _status(row),
         tuple(DecisionView(each.actor, each.role, each.decision, each.comment, moment(each.at)) for each in made), row.shown,
         tuple(role for role, *_ in json.loads(row.stages)), row.comment or "", moment_of(row.ended_at),
     )  # fmt: skip
@@ -325,13 +333,13 @@ class AsyncApprovals(Protocol):
     ) -> ApprovalPage: ...
     async def approval(self, id: str) -> ApprovalView: ...
     async def approve(
-        self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None
+        self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None
     ) -> ApprovalView: ...
     async def reject(
-        self, id: str, *, by: By = None, comment: str = "", shown: str | None = None, key: str | None = None
+        self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None
     ) -> ApprovalView: ...
     async def escalate(
-        self, id: str, *, to: str | None = None, by: By = None, comment: str = "", key: str | None = None
+        self, id: str, *, by: Actor | str, to: str | None = None, comment: str = "", shown: str | None = None, key: str | None = None
     ) -> ApprovalView: ...
     async def pause(
         self, id: Id, reason: str = "", by: By = None, *, timeout: float | str | None = None, then: Then = "resume"

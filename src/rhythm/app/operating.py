@@ -77,6 +77,7 @@ class Operating(Part):
         created_before: datetime | str | None = None,
         created_after: datetime | str | None = None,
         attributes: Mapping[str, Any] | None = None,
+        all: bool = False,
         limit: int | None = None,
         reason: str = "",
         dry_run: bool = False,
@@ -86,11 +87,14 @@ class Operating(Part):
         to which it can be done. With `dry_run` they are only counted.
 
         Some hundred at a time are changed in one transaction; those that are started meanwhile are not meant. `attributes` are plain
-        values that an execution must have. A cancel is for those that were not asked to end before.
+        values that an execution must have. A cancel is for those that were not asked to end before. To mean every execution there is,
+        say so: `all=True`.
         """
         selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
         count, now = self.store.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
+        if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
+            raise ValueError("say which executions are meant: give a workflow, a status or the like, or all=True")
         if dry_run:
             return BulkView(most)
         until = now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
@@ -195,6 +199,7 @@ class AsyncOperating(Protocol):
         created_before: datetime | str | None = None,
         created_after: datetime | str | None = None,
         attributes: Mapping[str, Any] | None = None,
+        all: bool = False,
         limit: int | None = None,
         reason: str = "",
         dry_run: bool = False,

@@ -29,6 +29,8 @@ def acting(by: By, source: str = "python") -> Actor:
     """Whoever asks, as it is recorded."""
     actor = by if isinstance(by, Actor) else Actor(by or user(), source=source)
     valid_name(actor.name, "the name of whoever acts")
+    if isinstance(actor.roles, str):  # every letter would be a role, and every part of a word
+        raise ValueError(f"the roles of {actor.name} are several texts, not one: Actor({actor.name!r}, ({actor.roles!r},))")
     return actor
 
 

@@ -129,18 +129,19 @@ class Access(Part):
         self,
         name: str,
         *,
-        roles: Iterable[str] = ("viewer",),
+        roles: Iterable[str] | None = None,
         business_roles: Iterable[str] = (),
         expires: float | str | None = None,
         by: By = None,
     ) -> NewToken:
         """Makes a token for whoever has this name; its secret is seen only in what this returns.
 
-        `roles` are those of Rhythm (viewer, operator, approver, author, auditor, admin), `business_roles` your own: whose approvals it
-        may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their own: two
-        people with one name are one to the rule of four eyes.
+        `roles` are those of Rhythm (viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
+        roles, else viewer), `business_roles` your own: whose approvals it may decide. It is valid for as long as `expires` says, else
+        until it is revoked. Everyone needs a token of their own: two people with one name are one to the rule of four eyes.
         """
-        name, known, own = valid_name(name, "the name of a token"), _roles(roles), _business_roles(business_roles)
+        name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
+        known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))
         expires_s = None if expires is None else _lasting(expires)
         while True:
             id, secret = _drawn()
@@ -221,7 +222,7 @@ class AsyncAccess(Protocol):
         self,
         name: str,
         *,
-        roles: Iterable[str] = ("viewer",),
+        roles: Iterable[str] | None = None,
         business_roles: Iterable[str] = (),
         expires: float | str | None = None,
         by: By = None,

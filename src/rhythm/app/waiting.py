@@ -77,6 +77,6 @@ def look(get: Callable[[Id], ExecutionView], id: Id) -> ExecutionView | StoreErr
 def _over(execution: ExecutionView, limit_s: float) -> str:
     hint = {
         "pending": f"; does a worker serve the queue {execution.queue!r}?",
-        "paused": "; `resume` lets it go on",
+        "paused": "; `resume` lets it go on" if execution.paused_manually else f" ({execution.paused_reason}); `why` says what would help",
     }.get(execution.status, "")
     return f"{execution.id} (`{execution.name}`) had not ended after {show_duration(limit_s)}: it is {execution.status}{hint}"

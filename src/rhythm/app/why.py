@@ -92,9 +92,19 @@ class _Asked:
         was = "was " if row.status in ("cancelled", "blocked") else ""
         retries = [retry.id for retry in self.store.retries(row.id)]
         retried = f"; it was retried as {retries[-1]}" if retries else ""
-        again = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
+        again = row.status in ("failed", "cancelled") and row.parent_id is None and not retries and self._retryable(row.id)
         what = f"it has ended: it {was}{row.status}{said}{retried}"
         return Reason(what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ())
+
+    def _retryable(self, id: str) -> bool:
+        from rhythm.engine.retried import retried
+        from rhythm.errors import InvalidProgram, NotRetryable
+
+        try:
+            retried(self.store.family(id), id)
+        except (NotRetryable, InvalidProgram):
+            return False
+        return True
 
     def queued(self, standing: Standing, who: str) -> Reason:
         """Something that a worker must take, or has taken."""

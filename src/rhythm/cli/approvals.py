@@ -108,13 +108,21 @@ def print_approval(approval: ApprovalView) -> None:
         ("takes", printable(f"{needs} by {approval.role}{rule}")),
         ("started by", printable(approval.requested_by or "")),
         ("asked", moment(approval.created_at, now)),
-        ("deadline", "" if approval.deadline_at is None else moment(approval.deadline_at, now)),
+        ("deadline", "" if approval.deadline_at is None else f"{moment(approval.deadline_at, now)}{_follows(approval)}"),
         ("escalates to", printable(", ".join(approval.escalations))),
         ("decisions", "\n".join(printable(_decision(each, now)) for each in approval.decisions)),
         ("ended", "" if approval.ended_at is None else moment(approval.ended_at, now)),
         ("hash", approval.shown if approval.status == "open" else ""),
     ]
     print_fields(fields)
+
+
+def _follows(approval: ApprovalView) -> str:
+    """What follows the deadline."""
+    from rhythm.cli.words import printable
+
+    asked = approval.on_deadline == "escalate" and approval.escalations
+    return f"; then {printable(approval.escalations[0])} is asked" if asked else "; then it expires"
 
 
 def _decision(made: object, now: datetime) -> str:

@@ -47,7 +47,7 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
         done = app.bulk(
             action, workflow=args.workflow, status=args.status, queue=args.queue, created_before=args.created_before,
             created_after=args.created_after, attributes=read_pairs(args.attribute, "--attribute"), limit=_limit(args.limit),
-            reason=reason, dry_run=args.dry_run, by=actor(args),
+            all=True, reason=reason, dry_run=args.dry_run, by=actor(args),
         )  # fmt: skip
     print(_told(done, action, args.dry_run))
     for id, why in done.reasons.items():

@@ -28,9 +28,10 @@ def decide(args: Arguments, what: str) -> int:
     with application(args) as app:
         id = _meant(app, args.id)
         given = {"by": actor(args), "comment": args.comment or "", "key": args.key}
-        given |= {"to": args.to} if what == "escalate" else {"shown": args.shown}
+        given |= {"shown": args.shown, **({"to": args.to} if what == "escalate" else {})}
         try:
-            print(_said(what, getattr(app, what)(id, **given)))
+            after = getattr(app, what)(id, **given)
+            print(_said(app, what, after))
         except Denied as problem:
             hint = "; if you decide for somebody else, say who with --by NAME" if problem.code == "self_approval" and not args.by else ""
             print(f"rhythm: {problem}{hint}", file=sys.stderr)
@@ -48,12 +49,15 @@ def _meant(app: Rhythm, id: str) -> str:
         open_ = app.approvals(execution=id).items
         if len(open_) > 1:
             raise UsageError(f"{id} waits for {len(open_)} approvals: name one of {', '.join(each.id for each in open_)}") from None
+        ended = app.approvals(execution=id, status=None).items if not open_ else ()
+        if len(ended) == 1:  # a decision that is sent again, or comes too late
+            return ended[0].id
         if not open_:
             raise UnknownApproval(f"there is no approval {id!r:.200}; `rhythm approvals` lists what is to be decided") from None
         return open_[0].id
 
 
-def _said(what: str, after: ApprovalView) -> str:
+def _said(app: Rhythm, what: str, after: ApprovalView) -> str:
     from rhythm.cli.words import printable
 
     if what == "escalate":
@@ -61,4 +65,12 @@ def _said(what: str, after: ApprovalView) -> str:
     if after.status == "open":
         given = sum(each.decision == "approve" and each.role == after.role for each in after.decisions)
         return f"approved {after.id}: {given} of {after.quorum} approvals"
-    return f"{after.status} {after.id}: {after.execution_id} goes on with that decision"
+    return printable(f"{after.status} {after.id}: {_then(app, after.execution_id)}")
+
+
+def _then(app: Rhythm, id: str) -> str:
+    """What the decision means for the execution."""
+    if app.get(id).paused_manually:
+        return f"{id} is held; `rhythm resume {id}` lets it go on with that"
+    others = app.approvals(execution=id).items
+    return f"{id} also asks for {', '.join(each.id for each in others)}" if others else f"{id} goes on with that decision"

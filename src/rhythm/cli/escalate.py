@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from rhythm.cli.acting import BY
 from rhythm.cli.database import DATABASE
-from rhythm.cli.deciding import COMMENT, ID, KEY, decide
+from rhythm.cli.deciding import COMMENT, ID, KEY, SHOWN, decide
 from rhythm.cli.options import Arguments, Option
 
-OPTIONS = (ID, Option("--to", "this one of the roles, not the next", value="ROLE"), COMMENT, BY, KEY, DATABASE)
+OPTIONS = (ID, Option("--to", "this one of the roles, not the next", value="ROLE"), COMMENT, BY, SHOWN, KEY, DATABASE)
 
 
 def run(args: Arguments) -> int:

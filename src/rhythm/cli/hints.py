@@ -15,6 +15,8 @@ def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
     """A hint if nobody has taken what is ready; empty if it waits for something else."""
     queue = _waiting_queue(app, execution)
     if execution.status == "paused":
+        if not execution.paused_manually:
+            return f"it waits for others; `rhythm why {execution.id}` says for whom, and what would help"
         return f"it is paused; `rhythm resume {execution.id}` lets it go on"
     if queue is None:
         return ""

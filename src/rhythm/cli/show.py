@@ -125,7 +125,7 @@ def _besides(e: ExecutionView, now: datetime) -> str:
 
 def _waits(app: Rhythm, e: ExecutionView, children: list[Execution], now: datetime) -> str:
     from rhythm.app.views import moment as utc
-    from rhythm.cli.words import moment, waits_for
+    from rhythm.cli.words import moment, printable, waits_for
 
     if e.ended:
         return ""
@@ -135,6 +135,8 @@ def _waits(app: Rhythm, e: ExecutionView, children: list[Execution], now: dateti
     if e.status == "pending":
         return f"a worker that serves the queue {e.queue}"
     waits = waits_for(e.awaiting, {int(child.id.rpartition(".")[2]) for child in children if child.finished_at is not None})
+    if e.paused_reason == "approval_required" and (asked := app.approvals(execution=e.id).items):
+        waits = " and ".join(f"{each.id}, an approval by {printable(each.role)}" for each in asked)
     until = f"\nnext due {moment(utc(min(due.values())), now)}" if due and waits else ""
     return f"{waits}{_line(app, e)}{until}" if waits else ""
 

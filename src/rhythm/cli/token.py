@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rhythm.cli.acting import BY, actor
-from rhythm.cli.connect import OUTPUT, application
+from rhythm.cli.connect import OUTPUT, application, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
 
@@ -48,7 +48,7 @@ GIVEN = ("role", "business_role", "no_business_roles", "expires")
 
 def run(args: Arguments) -> int:
     _fit(args)
-    with application(args) as app:
+    with (new_application if args.action == "create" else application)(args) as app:
         return {"create": _create, "list": _list, "change": _change, "revoke": _revoke}[args.action](app, args)
 
 
@@ -69,9 +69,7 @@ def _fit(args: Arguments) -> None:
 
 
 def _create(app: Rhythm, args: Arguments) -> int:
-    made = app.create_token(
-        args.name, roles=args.role or ("viewer",), business_roles=args.business_role, expires=args.expires, by=actor(args)
-    )
+    made = app.create_token(args.name, roles=args.role or None, business_roles=args.business_role, expires=args.expires, by=actor(args))
     print(f"made token {_told(made.view)}; its secret is shown only now:", file=sys.stderr)
     if args.output == "table":
         print(made.secret)

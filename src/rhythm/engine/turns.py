@@ -280,8 +280,9 @@ def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float
     for stage, after in zip(asked, (*asked[1:], None), strict=True):
         own = stage.get("timeout_s")
         timeout_s = own if own is not None else command.timeout_s if command.timeout_s is not None else asking.timeout_s
-        if after is not None and after.get("after_s") is not None:
-            stages.append((stage["role"], after["after_s"], "escalate"))
+        sooner = None if after is None else after.get("after_s")
+        if sooner is not None and (timeout_s is None or sooner < timeout_s):
+            stages.append((stage["role"], sooner, "escalate"))
         else:
             stages.append((stage["role"], timeout_s, "escalate" if after is not None and asking.auto_escalate else "expire"))
     return stages

@@ -52,8 +52,8 @@ def resume(ask: Ask, id: Id, body: ResumeExecution = RESUME) -> Response:
 
 
 def cancel(ask: Ask, id: Id) -> Response:
-    """Asks an execution to end: its `finally` blocks run, what it started is cancelled."""
-    return answer({"id": id, "changed": ask.app.cancel(id, by=ask.actor)})
+    """Asks an execution to end: its `finally` blocks run, what it started is cancelled. To ask again changes nothing."""
+    return answer({"id": id, "changed": ask.app.cancel(id, by=ask.actor, insist=False)})
 
 
 def terminate(ask: Ask, id: Id) -> Response:

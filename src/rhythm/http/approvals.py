@@ -26,9 +26,8 @@ class Decision(Body):
     shown: str | None = Field(default=None, description="the `shown` of the approval that was looked at: 409 if it is another one by now")
 
 
-class Escalation(Body):
+class Escalation(Decision):
     to: str | None = Field(default=None, description="the role that is to decide; else the next one that the workflow names")
-    comment: str = ""
 
 
 DECISION, ESCALATION = Decision(), Escalation()  # without a body
@@ -56,4 +55,4 @@ def reject(ask: Ask, id: Id, body: Decision = DECISION, key: Key = None) -> Resp
 
 def escalate(ask: Ask, id: Id, body: Escalation = ESCALATION, key: Key = None) -> Response:
     """Hands the approval over to another role."""
-    return answer(ask.app.escalate(id, to=body.to, by=ask.actor, comment=body.comment, key=key))
+    return answer(ask.app.escalate(id, to=body.to, by=ask.actor, comment=body.comment, shown=body.shown, key=key))

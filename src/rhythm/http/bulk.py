@@ -34,7 +34,7 @@ class Selection(Body):
 
 def _on_many(action: Action, about: str) -> Callable[..., Response]:
     def act(ask: Ask, body: Selection) -> Response:
-        given = body.model_dump(exclude={"all"})
+        given = body.model_dump()
         if not body.all and not any(given[name] is not None for name in ("workflow", "status", "queue", *TIMES, "attributes")):
             raise Refused(422, "selection_missing", 'say which executions are meant, or that it is all of them: {"all": true}')
         return answer(ask.app.bulk(action, by=ask.actor, **given))

@@ -141,7 +141,7 @@ def judge(
     if voted and wanted.decision != ESCALATE:
         return Verdict("decision_repeated")
     if approval.ended_at is not None:
-        return Verdict("already_decided")
+        return Verdict("approval_expired" if approval.decision == EXPIRED else "already_decided")
     if approval.deadline_at is not None and approval.deadline_at <= now:
         return Verdict("approval_expired")
     if wanted.shown is not None and wanted.shown != approval.shown:
@@ -225,7 +225,10 @@ class ApprovalStore(ABC):
     def approvals(
         self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
     ) -> list[StoredApproval]:
-        """Approvals, newest first: "open", by how they ended ("cancelled" too), or all. `before`: as `find` has it."""
+        """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an execution and everything below it.
+
+        `before`: as `find` has it.
+        """
 
     @abstractmethod
     def approval(self, id: str) -> StoredApproval | None: ...

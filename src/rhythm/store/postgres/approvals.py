@@ -138,7 +138,8 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         at, id = before or (None, None)
         where, values = [b"NOT a.held"], dict[str, Any](limit=limit, role=role, execution=execution_id, at=at, id=id, status=status)
         later = b"(a.created_at, a.id) < (%(at)s, %(id)s)"
-        conditions = [(b"a.role = %(role)s", role), (b"a.execution_id = %(execution)s", execution_id), (later, at)]
+        family = b"(a.execution_id = %(execution)s OR (a.execution_id >= %(execution)s || '.' AND a.execution_id < %(execution)s || '/'))"
+        conditions = [(b"a.role = %(role)s", role), (family, execution_id), (later, at)]
         by_status = {"open": b"a.ended_at IS NULL", "cancelled": b"a.status = 7"}.get(status or "", b"a.decision = %(status)s")
         for condition, value in (*conditions, (by_status, status)):
             if value is not None:

@@ -187,8 +187,10 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
     ) -> list[StoredApproval]:
         where, args = ["NOT a.held"], list[Any]()
+        family = "(a.execution_id = ? OR (a.execution_id >= ? AND a.execution_id < ?))"
         conditions = (
-            ("a.role = ?", role), ("a.execution_id = ?", execution_id), ("(a.created_at, a.id) < (?, ?)", *(before or [None])),
+            ("a.role = ?", role), (family, execution_id, f"{execution_id}.", f"{execution_id}/"),
+            ("(a.created_at, a.id) < (?, ?)", *(before or [None])),
         )  # fmt: skip
         for condition, *values in conditions:
             if values[0] is not None:

@@ -16,13 +16,14 @@ OPTION_TYPES = {
     "retries": "count", "backoff": "backoff", "timeout": "duration", "queue": "text", "priority": "integer", "key": "text",
     "settle": "bool", "id": "text", "version": "text", "where": "object", "concurrency": "positive", "need": "positive",
     "keep": "bool", "role": "text", "reason": "text", "quorum": "positive", "four_eyes": "bool",
-    "initial": "duration", "max": "duration", "factor": "factor", "jitter": "bool",
+    "notify": "text", "after": "duration", "initial": "duration", "max": "duration", "factor": "factor", "jitter": "bool",
 }  # fmt: skip
 OPTION_EXAMPLES = {
     "count": "3", "backoff": '"2s"', "duration": '"30s"', "text": '"name"', "integer": "0", "bool": "true", "object": '{ "order.id": 7 }',
     "positive": "1", "factor": "2",
 }  # fmt: skip
 BACKOFF = frozenset({"initial", "factor", "max", "jitter"})
+STAGE = frozenset({"role", "after", "timeout"})  # of `escalate`
 NAMED = ("task", "workflow", "signal", "event", "publish")  # what takes a name first
 
 
@@ -58,6 +59,19 @@ def _check_entries(name: str, options: Node, known: frozenset[str], problems: Pr
             problems.about("F026", problem, entry.value, help=f"write {{ {entry.key}: {OPTION_EXAMPLES[OPTION_TYPES[entry.key]]} }}")
         elif entry.key == "backoff":
             _check_entries("backoff", entry.value, BACKOFF, problems)
+        elif entry.key == "escalate":
+            _check_stages(entry.value, problems)
+
+
+def _check_stages(given: Node, problems: Problems) -> None:
+    """Whom to ask next: a role, `{ role, after, timeout }`, or a list of them."""
+    for stage in given.items if isinstance(given, nodes.ListLiteral) else [given]:
+        _check_entries("escalate", stage, STAGE, problems)
+        if isinstance(stage, nodes.ObjectLiteral) and "role" not in literal_keys(stage, "role"):
+            problems.about("F026", "who is asked next needs a `role`", stage, help='write { role: "director", after: "4h" }')
+        elif isinstance(stage, nodes.Literal) and (not isinstance(stage.value, str) or not stage.value):
+            help = 'write { escalate: "director" } or { escalate: { role: "director", after: "4h" } }'
+            problems.about("F026", "`escalate` is a role", stage, help=help)
 
 
 def check_literals(node: nodes.Call, problems: Problems) -> None:

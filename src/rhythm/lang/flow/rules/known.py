@@ -36,6 +36,8 @@ def json_type(value: object) -> str:
 
 def check_target(node: nodes.Call, known: Known, siblings: frozenset[str], problems: Problems) -> None:
     """Looks up what a call starts. `siblings`: the workflows of the same file."""
+    if node.name == "approval" and known.tasks is not None and node.args:
+        _check_notice(node.args[0], known.tasks, problems)
     if not node.args or not isinstance(node.args[0], nodes.Literal) or not isinstance(node.args[0].value, str):
         return
     name = node.args[0]
@@ -52,16 +54,28 @@ def _check_workflow(name: nodes.Literal, known: frozenset[str] | None, siblings:
         problems.about("F105", f"no workflow `{name.value}` is in these files", name, help=help)
 
 
+def _check_notice(options: Node, tasks: Mapping[str, TaskShape], problems: Problems) -> None:
+    """The task that tells people of an approval."""
+    for entry in options.entries if isinstance(options, nodes.ObjectLiteral) else ():
+        named = entry.value if isinstance(entry, nodes.Entry) and entry.key == "notify" else None
+        if isinstance(named, nodes.Literal) and isinstance(named.value, str) and named.value not in tasks:
+            _no_task(named, tasks, problems)
+
+
+def _no_task(name: nodes.Literal, tasks: Mapping[str, TaskShape], problems: Problems) -> None:
+    near = nearest(name.value, tasks)
+    problems.about(
+        "F103",
+        f"no task `{name.value}` is registered here",
+        name,
+        help=f'did you mean "{near}"?' if near else "define it in Python: @rhythm.task, def " + name.value + "(…)",
+    )
+
+
 def _check_task(node: nodes.Call, name: nodes.Literal, tasks: Mapping[str, TaskShape], problems: Problems) -> None:
     shape = tasks.get(name.value)
     if shape is None:
-        near = nearest(name.value, tasks)
-        problems.about(
-            "F103",
-            f"no task `{name.value}` is registered here",
-            name,
-            help=f'did you mean "{near}"?' if near else "define it in Python: @rhythm.task, def " + name.value + "(…)",
-        )
+        _no_task(name, tasks, problems)
     elif len(node.args) < 2 or isinstance(node.args[1], nodes.ObjectLiteral):
         _check_inputs(name, shape, node.args[1] if len(node.args) > 1 else None, problems)
 
