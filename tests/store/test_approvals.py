@@ -383,3 +383,20 @@ def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> N
     assert decide(store, id="again.1", by="sue").refusal == "self_approval"
     assert decide(store, id="again.1").refusal == "self_approval"
     assert decide(store, id="again.1", by="bob").ended == "approved"
+
+
+@pytest.mark.parametrize("how", ["resume", "timeout"])
+def test_what_was_paused_before_it_began_waits_in_its_own_queue_again(store: Store, clock: Clock, how: str) -> None:
+    store.start([workflow("w", queue="bank", priority=3)])
+    store.pause(["w"], timeout_s=5)
+    (claim,) = store.claim("a", ["bank"], 9, 30)
+    assert store.park([claim])[0].outcome == "parked"
+    store.pause_queue("bank", True)
+    if how == "resume":
+        store.resume(["w"])
+    else:
+        clock.forward(6)
+        store.fire_timers(10)
+    assert store.claim("a", ["bank"], 9, 30) == [], "its queue is paused"
+    store.pause_queue("bank", False)
+    assert [(each.id, each.queue) for each in store.claim("a", ["bank"], 9, 30)] == [("w", "bank")]

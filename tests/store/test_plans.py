@@ -122,6 +122,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("unpause", dict(ids=IDS), "executions_pkey"),
     ("circumstances", dict(id="w0.1", execution_id="w0"), "executions_pkey resumes_of approval_decisions_pkey"),
     ("end_pauses", dict(ids=IDS, now=1), "executions_pkey"),
+    ("queue_again", dict(ids=IDS), "ready_pkey executions_pkey workflow_execution_context_pkey"),
     ("due_approvals", dict(now=1, limit=10), "approvals_due"),
     ("due_pauses", dict(now=1, limit=10), "executions_paused"),
     ("free_due", dict(ids=IDS, now=1), "ready_pkey"),

@@ -82,6 +82,11 @@ WHERE id = %(id)s AND status < 5 AND paused_at IS NULL
 UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
 WHERE id = ANY(%(ids)s::text[]) AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
+-- name: queue_again
+-- What was paused before it began was not to leave its queue: a pause of that is one of it too. Its ready row is locked.
+UPDATE ready r SET queue = e.queue, priority = e.priority FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id
+WHERE r.id = ANY(%(ids)s::text[]) AND r.state < 1 AND e.id = r.id AND c.seq = 0 RETURNING r.queue
+
 -- name: end_pauses
 -- With the locks: since it was found, a pause may have been made anew, longer or with another end.
 WITH over AS (

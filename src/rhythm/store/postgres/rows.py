@@ -192,8 +192,10 @@ class Rows:
             self.start([NewExecution(type=TASK, **task) for task in tasks], now)
 
     def resumed(self, rows: Sequence[dict[str, Any]], now: int) -> None:
-        """Records what lets executions go on."""
+        """Records what lets executions go on that were paused."""
         self.db.batch("insert_resumes", rows, now=now)
+        if rows:
+            self.db.free(row[0] for row in self.db.all("queue_again", ids=[row["id"] for row in rows]))
 
 
 def _columns(new: NewExecution) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rhythm.ids import child_id
@@ -128,6 +128,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             for id in (id for id, changed in resumed.items() if changed):
                 self._resumed(id, "manual", actor.name if actor else "", data, now, reason)
             self._look_up(known, resumed, now)
+            self._queue_again(id for id, changed in resumed.items() if changed)
             told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
             self._audit(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
             return resumed
@@ -141,6 +142,10 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         for id, row in known.items():
             if changed[id] and not row[5]:
                 self._wake(id, now)
+
+    def _queue_again(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            self._all("queue_again", id)
 
     # services
 
@@ -166,6 +171,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             else:
                 self._resumed(id, "timeout", "", "null", now)
                 self._look_up({id: row}, {id: True}, now)
+                self._queue_again([id])
         acts = [
             Act("execution.cancel" if then == CANCEL else "execution.resume", id, '{"reason": "its pause is over"}') for id, then in due
         ]

@@ -67,6 +67,11 @@ UPDATE executions SET paused_at = :now, paused_reason = 'approval_decided', paus
 UPDATE executions SET paused_at = NULL, paused_reason = NULL, paused_by = NULL, paused_until = NULL, paused_then = NULL
 WHERE id = ? AND status < 5 AND paused_at IS NOT NULL RETURNING id
 
+-- name: queue_again
+-- What was paused before it began was not to leave its queue: a pause of that is one of it too.
+UPDATE ready SET (queue, priority) = (SELECT e.queue, e.priority FROM executions e WHERE e.id = ready.id)
+WHERE id = ? AND state = 0 AND EXISTS (SELECT 1 FROM workflow_execution_context c WHERE c.execution_id = ready.id AND c.seq = 0)
+
 -- name: due_pauses
 SELECT id, paused_then FROM executions
 WHERE paused_until IS NOT NULL AND finished_at IS NULL AND paused_until <= ? AND paused_at IS NOT NULL ORDER BY paused_until LIMIT ?
