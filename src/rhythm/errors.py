@@ -183,7 +183,7 @@ class Denied(RhythmError):
 
 class Undecidable(RhythmError):
     """Nothing was decided. `code`: `already_decided`, `decision_repeated`, `approval_changed`, `approval_expired`,
-    `approval_cancelled` or `no_escalation`."""
+    `approval_cancelled` or `no_escalation`; of a resume with data `approval_open`."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

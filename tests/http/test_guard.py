@@ -195,6 +195,8 @@ def test_an_execution_is_replaced_only_by_those_who_may_cancel_it(app: Rhythm, c
         answer = client(role).post("/api/v1/executions", json=start, headers={"Idempotency-Key": "k"})
         assert answer.status_code == status, answer.text
     assert len(app.list().items) == 1
+    client("operator", name="Otto").post("/api/v1/executions", json=start, headers={"Idempotency-Key": "k"})
+    assert [(act.actor, act.object) for act in app.audit(action="execution.cancel")] == [("Otto", app.list().items[1].id)]
 
 
 OWN = """

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from rhythm.app.pooled import Pooled, PooledWorker
     from rhythm.http import Server
     from rhythm.settings import Given
+    from rhythm.store.access import Actor
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
@@ -226,7 +227,8 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         program = self._current(name, store)
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._workflow_row(program, request) for request in asked]
-        return self._start([row.replace(started_by=acting(by).name) for row in rows] if by else rows, on_conflict, store)
+        actor = acting(by) if by else None
+        return self._start([row.replace(started_by=actor.name) for row in rows] if actor else rows, on_conflict, store, actor)
 
     def _workflow_row(self, program: Program, request: Start) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"
@@ -284,7 +286,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
             key=None if key is None else start_key(key, "an idempotency_key"), attributes=_attributes(request.attributes),
         )  # fmt: skip
 
-    def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store) -> Handles:
+    def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store, actor: Actor | None = None) -> Handles:
         if on_conflict not in ON_CONFLICT:
             raise ValueError(f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r}")
         if on_conflict == "replace":
@@ -293,7 +295,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
                 raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
         for row in rows:
             self._sizes.payload("inputs", row.name, row.id, row.inputs)
-        started = store.start(rows, on_conflict)
+        started = store.start(rows, on_conflict, actor)
         if store is self.store:
             self._wake()
         return [Handle(self, found.id, found.created) for found in started]

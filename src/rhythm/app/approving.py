@@ -228,10 +228,18 @@ class Approvals(Part):
 
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
         """Lets a workflow go on that somebody paused. It sees `data`, an object, as `ctx.resume_data`; JSON steps merge it into their
-        context. False: it is not paused, or waits for a decision or an event (see `resume_options`)."""
+        context. False: it is not paused, or waits for a decision or an event (see `resume_options`).
+
+        `Undecidable` if there is data while somebody is asked to decide: they would decide about something else than they were shown.
+        """
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
         row = self._workflow_row_of(id, "resumed")
+        if data and (open_ := self.store.approvals(None, "open", row.id, None, 1)):
+            raise Undecidable(
+                f"{row.id} waits for the decision about {open_[0].id}, which was shown without this data: resume it without, or cancel it",
+                "approval_open",
+            )
         return self._done(id, self.store.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
 
     def _done(self, id: Id, done: Any) -> bool:

@@ -57,7 +57,7 @@ ROUTES = (
     Route("GET", f"{V1}/executions/{{id}}/snapshot", executions.snapshot, READ, {200: executions.Snapshot}, OF_ONE),
     Route("GET", f"{V1}/executions/{{id}}/stream", streaming.stream, READ, {200: streaming.KIND, 204: None}, (404, 429)),
     Route("POST", f"{V1}/executions/{{id}}/pause", acting.pause, "execution:pause", {200: acting.Changed}, ACT),
-    Route("POST", f"{V1}/executions/{{id}}/resume", acting.resume, "execution:resume", {200: acting.Changed}, ACT),
+    Route("POST", f"{V1}/executions/{{id}}/resume", acting.resume, "execution:resume", {200: acting.Changed}, (409, *ACT)),
     Route("POST", f"{V1}/executions/{{id}}/cancel", acting.cancel, "execution:cancel", {200: acting.Changed}, OF_ONE),
     Route("POST", f"{V1}/executions/{{id}}/terminate", acting.terminate, "execution:cancel", {200: acting.Changed}, OF_ONE),
     Route(

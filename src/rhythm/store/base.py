@@ -711,11 +711,12 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     # starting
 
     @abstractmethod
-    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
         """Starts them, unless their id or (name, key) is there already; in the order given.
 
         What is there already is returned; with "fail" it is a `Conflict`, and nothing is started. With "replace" the execution
-        that has the key loses it and is asked to end. The id of an execution of another name is always a `Conflict`.
+        that has the key loses it and is asked to end, which is recorded if there is an `actor`. The id of an execution of another
+        name is always a `Conflict`.
         """
 
     @abstractmethod

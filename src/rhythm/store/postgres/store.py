@@ -187,11 +187,11 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     # starting
 
     @transaction
-    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
-        if on_conflict == "replace":
-            self._let_go_of_keys(executions)
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
+        replaced = self._let_go_of_keys(executions) if on_conflict == "replace" else []
         created = self.rows.start(executions, None)
         if len(created) == len(executions):
+            self._record(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced])
             return [Started(new.id, created=True) for new in executions]
         started = self._found(executions, created)
         if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
@@ -199,12 +199,13 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         base.refuse_conflicts(executions, started, on_conflict)
         return started
 
-    def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> None:
-        """Those who have the keys of the new ones are asked to end, and keep them no longer."""
+    def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
+        """Those who have the keys of the new ones are asked to end, and keep them no longer. Those who had not ended already."""
         keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        cancelled = self._cancel(keyed) if keyed else {}
         if keyed:
-            self._cancel(keyed)
             self.db.do("let_go_of_keys", ids=sorted(keyed))
+        return [id for id in keyed if cancelled.get(id)]
 
     def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
         """Some were there before, or twice in the batch: of those with one id, the first has made it."""

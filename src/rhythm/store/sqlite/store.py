@@ -150,13 +150,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return") -> list[Started]:
+    def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
         with self._transaction():
             now = self.clock()
-            for new in executions if on_conflict == "replace" else ():
-                self._let_go_of_key(new, now)
+            replaced = [id for new in executions if on_conflict == "replace" for id in self._let_go_of_key(new, now)]
             started = [self._start(execution, now) for execution in executions]
             base.refuse_conflicts(executions, started, on_conflict)
+            self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], now)
             return started
 
     def within(self, connection: Any) -> SqliteStore:
@@ -164,11 +164,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
         return JoinedStore(self.path, self.clock, base.driver_connection(connection))
 
-    def _let_go_of_key(self, new: NewExecution, now: int) -> None:
-        """Whoever has the key of the new one is asked to end, and keeps it no longer."""
-        for (id,) in self._all("keyed", new.name, new.key):
-            self._cancel(id, self._one("status_of", id), now)
+    def _let_go_of_key(self, new: NewExecution, now: int) -> list[str]:
+        """Whoever has the key of the new one is asked to end, and keeps it no longer. Those who had not ended already."""
+        keyed = [id for (id,) in self._all("keyed", new.name, new.key)]
+        cancelled = [id for id in keyed if self._cancel(id, self._one("status_of", id), now)]
+        for id in keyed:
             self._all("let_go_of_key", id)
+        return cancelled
 
     # claims
 
