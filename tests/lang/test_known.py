@@ -43,6 +43,13 @@ def test_unknown_task_names_the_nearest() -> None:
     ]
 
 
+def test_task_that_tells_people_must_be_known_too() -> None:
+    assert shown('await approval({ role: "boss", notify: "ping" })') == []
+    assert shown('await approval({ role: "boss", notify: "pinh" })') == [
+        ("F103", "no task `pinh` is registered here", '"pinh"', 'did you mean "ping"?')
+    ]
+
+
 def test_nearest_task_is_found_across_spellings() -> None:
     assert shown('await task("charge_card", {})')[0][3] == 'did you mean "chargeCard"?'
 
