@@ -75,7 +75,7 @@ def office(make_app: MakeApp) -> Office:
 def test_executor_detects_pause_point_on_approval_required(office: Office) -> None:
     handle = office.start(ORDER, BIG)
     asked = office.asked(handle.id)
-    seen = office.app.status(handle.id)
+    seen = office.until(handle.id, lambda seen: seen.status == "paused")
     assert (seen.status, seen.paused_reason) == ("paused", "approval_required")
     assert (seen.paused_step_id, seen.next_step_id) == ("require_approval", "allow_order")
     assert seen.paused_at is not None
@@ -267,3 +267,14 @@ def test_folders_give_their_steps_files_and_no_other_json(make_app: MakeApp, tmp
         app.register(tmp_path / "order.steps.json", text)
     with pytest.raises(rhythm.FlowError, match=r'error\[S005\]: a workflow needs "workflow_id"'):
         app.register(tmp_path / "package.json")
+
+
+def test_data_of_a_resume_does_not_stand_for_a_decision(office: Office) -> None:
+    handle = office.start(document(approval(), wait("rest", **{"for": "1h"}), end("end", "${approval.by}")), BIG)
+    office.app.approve(office.asked(handle.id, "ask").id, by=MANAGER)
+    office.until(handle.id, lambda seen: seen.paused_step_id == "rest")
+    office.app.pause(handle.id)
+    for data in ({"approval": {"by": ["the chief"]}}, {"ask": 1}, {"rest": None}):
+        with pytest.raises(ValueError, match="which is the result of a step"):
+            office.app.resume(handle.id, data=data)
+    assert office.app.resume(handle.id, data={"order": {"total": 1}})

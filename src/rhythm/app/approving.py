@@ -240,7 +240,15 @@ class Approvals(Part):
                 f"{row.id} waits for the decision about {open_[0].id}, which was shown without this data: resume it without, or cancel it",
                 "approval_open",
             )
+        self._leave_results_alone(row, data or {})
         return self._done(id, self.store.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
+
+    def _leave_results_alone(self, row: Execution, data: dict[str, Any]) -> None:
+        """`ValueError` for data that would stand in the place of what a step of a workflow in JSON has given, a decision above all."""
+        program = self.program(row.name, row.version)
+        results = {"approval", *(step for _, step, _ in program.steps)} if program is not None and program.steps else set()
+        if taken := sorted(results & data.keys()):
+            raise ValueError(f"the data of a resume cannot replace `{taken[0]}`, which is the result of a step")
 
     def _done(self, id: Id, done: Any) -> bool:
         if str(id) not in done:
