@@ -930,7 +930,7 @@ PEOPLE = (
     ),
     Guard(
         "nobody decides what is decided", approvals("a_decision_whose_answer_was_lost_may_be_sent_again"),
-        engine=judged('        return Verdict("already_decided")', "        pass"),
+        engine=judged('        return Verdict("approval_expired" if approval.decision == EXPIRED else "already_decided")', "        pass"),
     ),
     Guard(
         "the votes of a role that was left count no more", ("tests/app/test_approvals.py::"

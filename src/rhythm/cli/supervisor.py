@@ -15,6 +15,7 @@ LONGEST_S = 10.0
 REFUSED = 2  # the exit code of a process that could not begin: another one could not either
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 PASSED_ON = 2  # signals: the first one to stop, the second one to hurry
+AGAIN_S = 1.0  # before the last of them is passed on again
 
 Work = Callable[[int, Callable[[], None]], int]
 
@@ -100,14 +101,17 @@ def supervise(count: int, work: Work, say: Callable[[int, str], None]) -> int:
     asked: list[int] = []
     for number in SIGNALS:
         signal.signal(number, lambda number, frame: asked.append(number))
-    sent = refused = 0
+    sent, refused, passed_at = 0, 0, 0.0
     while True:
         code = _reap(processes, bool(asked), ready, say)
         refused = refused or code
         if refused and not asked:
             asked.append(signal.SIGTERM)
         if sent < min(len(asked), PASSED_ON):  # one at a time: two at once would arrive as one
-            sent += 1
+            sent, passed_at = sent + 1, time.monotonic()
+            _pass_on(processes)
+        elif sent == PASSED_ON and time.monotonic() - passed_at >= AGAIN_S:  # and so may two that came to a process with no time for them
+            passed_at = time.monotonic()
             _pass_on(processes)
         if asked and not any(process.pid for process in processes):
             ready.close()

@@ -196,6 +196,12 @@ def detail(made: StoredDecision, verdict: Verdict) -> str:
     return json.dumps({"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended})
 
 
+def message_of(error: str) -> str | None:
+    """What an error says, for the record of what led to it."""
+    told = json.loads(error)
+    return told.get("message") if isinstance(told, dict) else None
+
+
 def _moment(us: int | None) -> str | None:
     return None if us is None else datetime.fromtimestamp(us / 1e6, UTC).isoformat().replace("+00:00", "Z")
 

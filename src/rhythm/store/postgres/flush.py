@@ -5,12 +5,12 @@ An item whose claim is lost falls out by itself and takes nothing with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from rhythm.ids import child_id
 from rhythm.record import Record
+from rhythm.store.approvals import message_of
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
@@ -238,7 +238,7 @@ class Flush:
         """What let executions go on has led to a turn; one that has failed with it says why."""
         rows = [
             dict(id=turn.id, upto=upto,
-                 error=json.loads(self._value(turn)).get("message") if turn.end == "finish" and self._to(turn) != COMPLETED else None)
+                 error=message_of(self._value(turn)) if turn.end == "finish" and self._to(turn) != COMPLETED else None)
             for turn in won if (upto := turn.resumed_upto(self.locked[turn.id].wakes)) is not None
         ]  # fmt: skip
         self.db.batch("executed_resumes", rows, now=self.now)

@@ -23,6 +23,7 @@ from rhythm.store.approvals import (
     Verdict,
     detail,
     judge,
+    message_of,
     next_stage,
     notice,
 )
@@ -99,7 +100,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
 
     def _executed(self, id: str, upto: int, error: str | None, now: int) -> None:
         """What let an execution go on has led to a turn; one that has failed with it says why."""
-        message = json.loads(error).get("message") if error else None
+        message = message_of(error) if error else None
         self._all("executed_resumes", {"id": id, "upto": upto, "error": message, "now": now})
 
     def _resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
