@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -260,6 +262,30 @@ def test_storm_of_signals_ends_a_worker_in_good_order(workers: Workers, app: Rhy
     while process.poll() is None and time.monotonic() < last:
         process.send_signal(signal.SIGTERM)
     assert (process.poll(), claims(app)) == (0, [])
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_two_signals_that_a_busy_process_gets_as_one_still_end_its_grace(workers: Workers, app: Rhythm) -> None:
+    file = workers.folder / "file"
+    process = workers.began("--grace", "1h", "--processes", "2")
+    app.start_workflow("forever", {"file": str(file)})
+    workers.until(lambda: begun(file))
+    pids = [worker.pid for worker in app.workers()]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    for _ in range(2):  # both are passed on while nobody takes them
+        process.send_signal(signal.SIGTERM)
+        workers.until(lambda: all(_waits(pid, signal.SIGTERM) for pid in pids))
+        threading.Event().wait(0.2)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    assert process.wait(LONG_S) == 0
+
+
+def _waits(pid: int, number: int) -> bool:
+    """Whether a signal waits for a process that does not run."""
+    (pending,) = re.findall(r"^ShdPnd:\s+(\w+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return bool(int(pending, 16) >> (number - 1) & 1)
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
