@@ -10,7 +10,8 @@ import pytest
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, sqlite_in_memory
 
-SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "11"))  # of the calls to a server, which take longer
+EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "3"))  # of the calls
+SERVER_EVERY = int(os.environ.get("RHYTHM_TEST_EVERY", "17"))  # of those to a server, which take longer
 
 EVERYTHING = """
 workflow main(inputs) {
@@ -71,7 +72,7 @@ def test_every_kind_of_await_gives_its_result(make_store: MakeStore, owner_run: 
 @pytest.mark.parametrize("mode", ["before", "after", "lost"])
 def test_interrupted_at_any_store_call_it_ends_as_if_it_had_not_been(make_store: MakeStore, mode: str, owner_run: bool) -> None:
     calls = run(make_store, owner_run=owner_run).store.calls
-    every = 1 if make_store is sqlite_in_memory else SERVER_EVERY
+    every = EVERY if make_store is sqlite_in_memory else SERVER_EVERY
     for n in range(1 + len(mode) % every, calls + 1, every):
         world = run(make_store, n, mode, owner_run=owner_run)
         assert world.store.calls >= n
