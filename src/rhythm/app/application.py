@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from rhythm.app.approving import Approvals
 from rhythm.app.checks import (
+    LARGEST_PAGE,
     at_least,
     can_be,
     number_of,
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
 STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked")
-LARGEST_PAGE = 1000
 TRACED = 10_000  # executions in one trace
 Handles = list[Handle]
 Steps = list[TraceStep]
@@ -363,12 +363,6 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         id = possible_id(id)
         found = self.store.get([id]).get(id)
         return found if found is not None else unknown_execution(id)
-
-    def _workflow(self, id: Id) -> str:
-        row = self._execution(id)
-        if row.type != WORKFLOW:
-            raise ValueError(f"{id} is a task: only workflows are paused and resumed")
-        return row.id
 
     # changing
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
-from rhythm.app.checks import at_least, place_of, possible_id, unknown_execution, valid_name, valid_text
+from rhythm.app.checks import LARGEST_PAGE, at_least, place_of, possible_id, unknown_execution, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
 from rhythm.durations import duration_s
@@ -21,10 +21,8 @@ from rhythm.store.base import WORKFLOW, Execution
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
-    from rhythm.ir.program import Program
 
 Then = Literal["resume", "cancel"]
-LARGEST_PAGE = 1000
 LONGEST_COMMENT = 4000
 STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 REFUSALS: dict[str, str] = {
@@ -134,12 +132,6 @@ ResumeRequests = list[ResumeRequestView]
 
 class Approvals(Part):
     """What people do to executions that wait for them."""
-
-    def _execution(self, id: Id) -> Execution:
-        raise NotImplementedError
-
-    def program(self, name: str, version: str | None = None) -> Program | None:
-        raise NotImplementedError
 
     def approvals(
         self,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
 
 LONGEST_KEY = 200
+LARGEST_PAGE = 1000
 OWN_KEYS = ("event:", "schedule:")  # of what events and schedules start
 LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 

@@ -12,13 +12,12 @@ from rhythm.app.views import as_json
 from rhythm.engine.payload import dump
 from rhythm.errors import NotRetryable
 from rhythm.record import Record
-from rhythm.store.base import WORKFLOW, Execution
+from rhythm.store.base import WORKFLOW
 from rhythm.store.operating import Selection
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Handle, Id
     from rhythm.app.why import WhyView
-    from rhythm.ir.program import Program
     from rhythm.store.access import Actor
 
 Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
@@ -49,12 +48,6 @@ class BulkView(Record):
 
 class Operating(Part):
     """What operators do."""
-
-    def _execution(self, id: Id) -> Execution:
-        raise NotImplementedError
-
-    def program(self, name: str, version: str | None = None) -> Program | None:
-        raise NotImplementedError
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         raise NotImplementedError

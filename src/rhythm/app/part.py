@@ -9,19 +9,27 @@ from rhythm.app.checks import valid_name
 from rhythm.store.access import Actor
 
 if TYPE_CHECKING:
+    from rhythm.app.handle import Id
+    from rhythm.ir.program import Program
     from rhythm.settings import Settings
-    from rhythm.store.base import Store
+    from rhythm.store.base import Execution, Store
 
 By = Actor | str | None  # who acts: None is the user of the operating system
 
 
 class Part:
-    """A part of the application: its methods are methods of `Rhythm`."""
+    """A part of the application: its methods are methods of `Rhythm`, which has those that several parts need."""
 
     store: Store
     settings: Settings
 
     def _wake(self) -> None:
+        raise NotImplementedError
+
+    def _execution(self, id: Id) -> Execution:
+        raise NotImplementedError
+
+    def program(self, name: str, version: str | None = None) -> Program | None:
         raise NotImplementedError
 
 

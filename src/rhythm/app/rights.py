@@ -15,7 +15,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, NoReturn, Protocol
 
-from rhythm.app.checks import LONGEST_KEY, at_least, valid_name
+from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, valid_name
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
@@ -30,7 +30,6 @@ SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # a
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
 USED_S = 60  # when a token was last used is noted at most so often
 MOST_ROLES = 100
-LARGEST_PAGE = 1000
 HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 

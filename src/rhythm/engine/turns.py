@@ -47,7 +47,7 @@ from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
-TIMED = ("sleep", "signal", "event", "approval")  # operations with a timer, or a wait that is a row, behind them
+TIMED = ("sleep", "signal", "event")  # operations whose timer, or wait for an event, is forgotten when it is over
 
 Programs = Callable[[str, str | None], Program | None]  # by name and version; the current one if none is named. May raise UnknownWorkflow
 

@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query
 from starlette.requests import Request
 
-from rhythm.app.application import LARGEST_PAGE
-from rhythm.app.checks import LONGEST_KEY
+from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY
 from rhythm.http.guard import Asker
 
 
