@@ -141,6 +141,14 @@ def test_cloud_events_are_published_structured_binary_and_in_batches(app: Rhythm
         assert app.result(id, "20s")["data"] == {"n": 1}
     wrong = admin.post("/api/v1/events", json={**event, "source": ""}, headers=structured)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_event")
+    untyped = admin.post("/api/v1/events", content=b'{"n": 1}', headers={**binary, "ce-id": "3"})  # as the official SDK sends it
+    assert (untyped.status_code, untyped.json()) == (200, {"published": 1, "repeated": 0})
+    for twice in (b'{"id": "4", "id": "5"}', b'{"data": {"n": 1, "n": 2}}'):
+        refused = admin.post("/api/v1/events", content=twice, headers=structured)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_event")
+        assert "twice" in refused.json()["detail"]
+    refused = admin.post("/api/v1/events", content=b"1", headers=[*binary.items(), ("ce-id", "6")])
+    assert (refused.status_code, refused.json()["detail"]) == (422, "the event has the header 'ce-id' twice")
     many = admin.post("/api/v1/events", json=[event] * 1001, headers=batch)
     assert (many.status_code, many.json()["code"]) == (422, "batch_too_large")
 
