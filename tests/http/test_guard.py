@@ -14,7 +14,7 @@ import pytest
 from rhythm.app import Rhythm
 from rhythm.errors import Unavailable
 from rhythm.http import Server
-from rhythm.http.guard import PUBLIC
+from rhythm.http.guard import PUBLIC, host_of
 from rhythm.http.routes import ROUTES
 from rhythm.rights import PERMISSIONS, ROLES
 from tests.http.conftest import Client, MakeClient, until
@@ -148,16 +148,57 @@ def test_an_open_server_takes_whoever_asks_for_its_own_user_and_still_refuses_wr
     assert (row.token, row.source) == (None, "127.0.0.1")
 
 
-def test_an_open_server_answers_to_the_names_of_this_machine_only(open_base: str) -> None:
-    port = open_base.rpartition(":")[2]
+@pytest.fixture
+def local_base(app: Rhythm) -> Iterator[str]:
+    """Of a server that is open because there is no token yet."""
+    with serving(Server(app, tokens=None)) as base:
+        yield base
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("localhost", "localhost"), ("LocalHost:80", "localhost"), ("127.0.0.1:8000", "127.0.0.1"), ("[::1]", "::1"), ("[::1]:80", "::1"),
+        ("[::1].evil.com", None), ("[::1]:80.evil.com", None), ("[::1", None), ("[::1]x:80", None), ("[]", None), ("::1", None),
+        ("localhost:80@evil.example", None), ("evil@localhost", None), ("localhost:", None), ("localhost:80:80", None),
+        ("localhost:123456", None), ("localhost ", None), ("localhost\t", None), ("localhost/", None), ("localhost,evil", None),
+        ("", None), ("localhost\n", None), ("localhost.", "localhost."), ("127.0.0.1.evil.example", "127.0.0.1.evil.example"),
+    ],
+)  # fmt: skip
+def test_a_host_is_a_name_and_a_port_and_nothing_around(host: str, name: str | None) -> None:
+    assert host_of([host]) == name
+
+
+def test_a_host_that_is_not_given_once_is_none() -> None:
+    assert host_of([]) is host_of(["localhost", "localhost"]) is None
+
+
+def test_a_server_without_tokens_answers_to_the_names_of_this_machine_only(local_base: str) -> None:
+    port = local_base.rpartition(":")[2]
     for host, status in {
         f"localhost:{port}": 200,
         f"[::1]:{port}": 200,
         f"evil.example:{port}": 403,
         "127.0.0.1.evil.example": 403,
+        "[::1].evil.com": 403,
+        "localhost:80@evil.example": 403,
         "": 403,
     }.items():
-        assert httpx.get(f"{open_base}/api/v1/executions", headers={"Host": host}).status_code == status, host
+        assert httpx.get(f"{local_base}/api/v1/executions", headers={"Host": host}).status_code == status, host
+
+
+def test_pages_of_other_sites_do_not_even_look_at_a_server_without_tokens(local_base: str) -> None:
+    for site, status in {"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200}.items():
+        answer = httpx.get(f"{local_base}/api/v1/executions", headers={"Sec-Fetch-Site": site})
+        assert answer.status_code == status, site
+
+
+def test_whoever_leaves_it_to_their_own_application_who_comes_in_decides_from_where(open_base: str) -> None:
+    for headers in ({"Host": "rhythm.example"}, {"X-Forwarded-For": "203.0.113.7"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert httpx.get(f"{open_base}/api/v1/executions", headers=headers).status_code == 200
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "https://evil.example"}):
+        answer = httpx.post(f"{open_base}/api/v1/queues/mail/pause", headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (403, "cross_origin")
 
 
 def test_a_body_with_two_lengths_is_no_way_to_send_another_request(base: str, client: MakeClient) -> None:
@@ -172,9 +213,9 @@ def test_a_body_with_two_lengths_is_no_way_to_send_another_request(base: str, cl
     assert (b"body_ambiguous" in answer, b'"ok"' in answer) == (True, False)
 
 
-def test_an_open_server_takes_nothing_from_a_proxy(open_base: str) -> None:
-    for header in ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via"):
-        answer = httpx.get(f"{open_base}/api/v1/executions", headers={header: "203.0.113.7"})
+def test_a_server_without_tokens_takes_nothing_from_a_proxy(local_base: str) -> None:
+    for header in ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Real-IP", "Via", "CF-Connecting-IP", "True-Client-IP"):
+        answer = httpx.get(f"{local_base}/api/v1/executions", headers={header: "203.0.113.7"})
         assert (answer.status_code, answer.json()["code"]) == (403, "wrong_host"), header
 
 

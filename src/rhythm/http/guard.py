@@ -1,11 +1,13 @@
 """Who asks, and whether they may: the one gate before every route.
 
 Whatever is not on the list of public paths, letter by letter, needs a token, also what does not exist. What a route needs stands in the
-table of routes; a route without a line there cannot be built. Where a server is open (on this machine only, before there are tokens),
-whoever asks is the user it runs as, and decides nothing: decisions take a name and a role.
+table of routes; a route without a line there cannot be built. Where a server is open (before there are tokens, on this machine only; or
+because its owner says so), whoever asks is the user it runs as, and decides nothing: decisions take a name and a role.
 """
 
 from __future__ import annotations
+
+import re
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
@@ -21,7 +23,9 @@ from rhythm.store.access import Actor
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
+HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?")  # as RFC 9112 has it, and nothing around
+FORWARDED = re.compile("forwarded|x-forwarded-.*|x-(real|client|cluster-client)-ip|via|true-client-ip|cf-.*")  # what proxies add
+OWN_PAGES = ("same-origin", "none")  # Sec-Fetch-Site: a page of this server, or somebody who typed the address
 OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
 ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
 
@@ -44,7 +48,8 @@ class Asker(Record):
 
 
 class Guard:
-    """Lets requests in. Without `tokens` also those that have none, as the user of this process; None: until there is a token."""
+    """Lets requests in. With `tokens` False also those that have none, as the user of this process, from wherever its owner lets them
+    come; with None from this machine only, and until there is a token."""
 
     def __init__(self, app: Rhythm, tokens: bool | None) -> None:
         self.app, self.tokens = app, tokens
@@ -59,7 +64,8 @@ class Guard:
         _refuse_other_sites(scope["method"], headers)
         given = headers.get("authorization")
         if given is None and await self._open():
-            _refuse_other_names(headers)
+            if self.tokens is None:
+                _refuse_other_names(headers)
             return Asker(self.app, Actor(self.user, source=_address(scope)), OPEN)
         return await self._by_token(_secret(given), _address(scope))
 
@@ -106,18 +112,25 @@ def _refuse_two_lengths(headers: Headers) -> None:
 
 def _refuse_other_sites(method: str, headers: Headers) -> None:
     """A page of another site may not change anything with what a browser knows: no page of ours is anywhere else."""
-    origin = headers.get("origin")
-    if origin is not None and method not in SAFE and origin.partition("://")[2] != headers.get("host"):
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+    elsewhere = (origin is not None and origin.partition("://")[2] != headers.get("host")) or site not in OWN_PAGES
+    if elsewhere and method not in SAFE:
         raise Refused(403, "cross_origin", "requests that change something are not taken from the pages of other sites")
 
 
 def _refuse_other_names(headers: Headers) -> None:
     """A page whose name was made to mean this machine comes with that name, and what comes from elsewhere with that of a proxy: they
-    are not let into a server that is open."""
-    host = headers.get("host", "").lower()
-    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    if name not in LOCAL or any(proxied in headers for proxied in FORWARDED):
+    are not let into a server that is open. Nor are pages of other sites, also where they would only look."""
+    if host_of(headers.getlist("host")) not in LOCAL or any(map(FORWARDED.fullmatch, headers)):
         raise Refused(403, "wrong_host", f"a server without tokens answers to {', '.join(LOCAL)} only, and to no proxy")
+    if headers.get("sec-fetch-site", "none") not in OWN_PAGES:
+        raise Refused(403, "cross_origin", "a server without tokens answers to no page of another site")
+
+
+def host_of(given: list[str]) -> str | None:
+    """The name or address in the header `Host`, without the port; None if it is not there once, or is anything else."""
+    found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
+    return found and (found["address"] or found["name"])
 
 
 def _address(scope: Scope) -> str:
