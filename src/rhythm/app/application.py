@@ -21,6 +21,7 @@ from rhythm.app.checks import (
     at_least,
     can_be,
     number_of,
+    own_key,
     place_of,
     possible_id,
     start_key,
@@ -372,7 +373,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is recorded in the audit.
         """
         id = possible_id(id)
-        own = valid_name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
+        own = own_key(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
         answer = self.store.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
@@ -391,7 +392,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
-        id = valid_name(event_id, "an event_id") if event_id is not None else self._new_id()
+        id = own_key(event_id, "an event_id") if event_id is not None else self._new_id()
         event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)

@@ -49,7 +49,7 @@ async def publish(ask: Ask, request: Request, key: Key = None) -> Response:
     if not is_cloud_event(headers):
         must_be_json(request, (*JSON_KINDS, STRUCTURED, BATCH))
         event = _plain(await request.json())
-        return await run_in_threadpool(_publish, ask, [(event.id or key, event.type, event.data)])
+        return await run_in_threadpool(_publish, ask, [(event.id or ask.own(key), event.type, event.data)])
     _refuse_attributes_twice(request)
     body = await request.body()
     return await run_in_threadpool(

@@ -14,11 +14,14 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from rhythm.app import Rhythm
+from rhythm.app.checks import valid_name
 from rhythm.app.part import user
 from rhythm.http.problems import Refused
+from rhythm.ids import PersonalKey, personal_key
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.access import Actor
+from rhythm.store.approvals import person
 
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -40,6 +43,10 @@ class Asker(Record):
 
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
+
+    def own(self, key: str | None) -> PersonalKey | None:
+        """Their `Idempotency-Key`: another person who uses the same text does not meet it."""
+        return None if key is None else personal_key(person(self.actor.name), valid_name(key, "an Idempotency-Key"))
 
     def must(self, permission: str) -> None:
         if permission not in self.permissions:
