@@ -13,16 +13,26 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.errors import Unavailable
-from rhythm.http import Server
+from rhythm.http import Server, server
 from rhythm.http.guard import PUBLIC, host_of
 from rhythm.http.routes import ROUTES
 from rhythm.rights import PERMISSIONS, ROLES
-from tests.http.conftest import Client, MakeClient, until
+from tests.app.conftest import MakeApp
+from tests.http.conftest import FLOWS, Client, MakeClient, until
 from tests.support.serving import serving
 from tests.support.stores import rows
 
 MATRIX = Path(__file__).parent / "matrix.txt"
-WHO = ("nobody", "garbage", "expired", "revoked", *ROLES)
+WHO = (
+    "nobody",
+    "garbage",
+    "expired",
+    "revoked",
+    *ROLES,
+    "hasty",
+    "failing",
+)  # a token that asks too often, an address that fails too often
+TOO_MANY = ("too_many_requests", "too_many_failures")
 
 
 def table() -> dict[str, dict[str, str]]:
@@ -42,19 +52,42 @@ def secrets(app: Rhythm) -> dict[str, str | None]:
 
 
 def verdict(answer: httpx.Response) -> str:
-    refused = answer.status_code in (401, 403) and answer.json()["code"] in ("token_missing", "token_invalid", "permission_missing")
+    refused = answer.status_code in (401, 403, 429) and answer.json()["code"] in (
+        "token_missing",
+        "token_invalid",
+        "permission_missing",
+        *TOO_MANY,
+    )
     return str(answer.status_code) if refused else "in"
 
 
-def test_every_route_lets_in_whom_the_table_says(base: str, secrets: dict[str, str | None]) -> None:
-    expected, found = table(), dict[str, dict[str, str]]()
-    with ExitStack() as stack:
-        clients = {who: stack.enter_context(Client(base, secret)) for who, secret in secrets.items()}
+class Frozen:
+    """A clock that stands still: what is used up stays so."""
+
+    def __call__(self) -> float:
+        return 0.0
+
+
+def test_every_route_lets_in_whom_the_table_says(
+    make_app: MakeApp, secrets: dict[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PENALTY_S", 0.0)
+    app = make_app(flows=(FLOWS,), server_failures_per_minute=100_000)
+    hasty, made, expected, found = app.create_token("hasty", roles=ROLES), Server(app), table(), dict[str, dict[str, str]]()
+    made.shares._requests.clock = Frozen()
+    while not made.shares._requests.take(hasty.view.id):
+        pass
+    with serving(made) as base, ExitStack() as stack:
+        clients = {who: stack.enter_context(Client(base, secret)) for who, secret in {**secrets, "hasty": hasty.secret}.items()}
         for route in ROUTES:
             path = route.path.replace("{id}", "nothing").replace("{name}", "nothing").replace("{name:path}", "nothing")
             body = {} if route.method != "GET" else None
             answers = {who: client.request(route.method, path, json=body) for who, client in clients.items()}
+            with monkeypatch.context() as patch:
+                patch.setattr(made.shares._failures, "left", lambda who: 0.0)
+                answers["failing"] = clients["garbage"].request(route.method, path, json=body)
             assert not [answer.text for answer in answers.values() if answer.status_code >= 500]
+            assert all("Retry-After" in answer.headers for answer in answers.values() if answer.status_code == 429)
             found[f"{route.method} {route.path.replace(':path', '')}"] = {who: verdict(answer) for who, answer in answers.items()}
     assert found == expected, "a route and its line in matrix.txt differ"
 

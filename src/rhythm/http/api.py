@@ -27,6 +27,7 @@ from rhythm.http.guard import Asker
 from rhythm.http.problems import KIND, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
+from rhythm.http.sharing import Shares
 
 TABLE = {(route.method, route.path): route for route in ROUTES}
 EVENT = {"id": {"type": "string"}, "event": {"const": "execution"}, "data": {"type": "string", "contentMediaType": "application/json"}}
@@ -34,7 +35,7 @@ TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
     "text/plain": {"type": "string"},
     "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
 }
-GUARDED = (401, 403, 500, 503)  # problems of every route that is not public
+GUARDED = (401, 403, 429, 500, 503)  # problems of every route that is not public
 ABOUT = """Executions of workflows: start them, look at them, act on them.
 
 Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is
@@ -49,12 +50,18 @@ class Guarded(APIRoute):
         route = TABLE[next(iter(self.methods or ())), self.path]
 
         async def guarded(request: Request) -> Response:
-            if route.permission is not None:
-                asker: Asker = request.scope["rhythm.asker"]
-                asker.must(route.permission)
+            given = Body(request.scope, request.receive)
+            if route.permission is None:
+                return await handle(given)
+            asker: Asker = request.scope["rhythm.asker"]
+            asker.must(route.permission)
             if reads:
                 must_be_json(request, JSON_KINDS)
-            return await handle(Body(request.scope, request.receive))
+            if reads or route.body:
+                await given.body()  # whoever sends it slowly holds no thread meanwhile
+            shares: Shares = request.scope["rhythm.server"].shares
+            async with shares.thread(asker.who):
+                return await handle(given)
 
         return guarded
 

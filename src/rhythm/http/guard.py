@@ -8,15 +8,22 @@ because its owner says so), whoever asks is the user it runs as, and decides not
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, TypeVar
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from rhythm.app import Rhythm
 from rhythm.app.checks import valid_name
 from rhythm.app.part import user
+from rhythm.app.rights import SECRET
 from rhythm.http.problems import Refused
+from rhythm.http.refusals import address_of
+from rhythm.http.sharing import KNOWN, Shares, whose
 from rhythm.ids import PersonalKey, personal_key
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ
@@ -31,14 +38,19 @@ FORWARDED = re.compile("forwarded|x-forwarded-.*|x-(real|client|cluster-client)-
 OWN_PAGES = ("same-origin", "none")  # Sec-Fetch-Site: a page of this server, or somebody who typed the address
 OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
 ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
+THREADS = 4  # that find out who asks, and do nothing else: they answer also when all others are busy
+T = TypeVar("T")
 
 
 class Asker(Record):
-    """Whoever asks: who they are, and what they may do. `secret`: of their token, for as long as they are answered."""
+    """Whoever asks: who they are, and what they may do. `secret`: of their token, for as long as they are answered.
+
+    `who`: by whom they are counted: their token, or where there is none their address."""
 
     app: Rhythm
     actor: Actor
     permissions: frozenset[str]
+    who: str
     secret: str = ""
 
     def __repr__(self) -> str:
@@ -58,9 +70,11 @@ class Guard:
     """Lets requests in. With `tokens` False also those that have none, as the user of this process, from wherever its owner lets them
     come; with None from this machine only, and until there is a token."""
 
-    def __init__(self, app: Rhythm, tokens: bool | None) -> None:
-        self.app, self.tokens = app, tokens
+    def __init__(self, app: Rhythm, tokens: bool | None, shares: Shares) -> None:
+        self.app, self.tokens, self.shares = app, tokens, shares
         self.user = user()
+        self._tokens: OrderedDict[bytes, str] = OrderedDict()  # the ids of secrets that were valid; whether they are is asked anew
+        self._threads: CapacityLimiter | None = None
 
     async def admit(self, scope: Scope) -> Asker | None:
         """Whoever asks; None for what is public. `Refused` for all others."""
@@ -69,30 +83,59 @@ class Guard:
         headers = Headers(scope=scope)
         _refuse_two_lengths(headers)
         _refuse_other_sites(scope["method"], headers)
-        given = headers.get("authorization")
+        given, address = headers.get("authorization"), address_of(scope)
         if given is None and await self._open():
             if self.tokens is None:
                 _refuse_other_names(headers)
-            return Asker(self.app, Actor(self.user, source=_address(scope)), OPEN)
-        return await self._by_token(_secret(given), _address(scope))
+            self.shares.request(who := f"address {whose(address)}")
+            return Asker(self.app, Actor(self.user, source=address), OPEN, who)
+        try:
+            return await self._by_token(_secret(given), address, scope)
+        except Refused as refusal:
+            if refusal.status_code == 401:
+                self.shares.failed(address)
+            raise
 
     async def _open(self) -> bool:
         """Whether nobody needs a token. Once there was one, also if it is no longer valid, everybody does."""
-        if self.tokens is None and len(await run_in_threadpool(self.app.tokens)) > 0:
+        if self.tokens is None and len(await self._ask(self.app.tokens)) > 0:
             self.tokens = True
         return not self.tokens
 
-    async def _by_token(self, secret: str, address: str) -> Asker:
-        token = await run_in_threadpool(self.app.authenticate, secret)
+    async def _by_token(self, secret: str, address: str, scope: Scope) -> Asker:
+        """Whoever has this secret. Who asks too often is refused before the database is asked: one who had a valid token by its count,
+        all others by that of their address."""
+        form, digest = SECRET.fullmatch(secret), sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        scope["rhythm.claimed"] = form[1] if form else ""
+        if known := self._tokens.get(digest):
+            self.shares.request(known)
+        else:
+            self.shares.may_fail(address)
+        token = await self._ask(self.app.authenticate, secret)
         if token is None:
+            self._tokens.pop(digest, None)
             raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
-        return Asker(self.app, token.actor(address), frozenset(token.permissions), secret)
+        if not known:
+            self._remember(digest, token.id)
+            self.shares.request(token.id)
+        return Asker(self.app, token.actor(address), frozenset(token.permissions), token.id, secret)
+
+    def _remember(self, digest: bytes, id: str) -> None:
+        self._tokens[digest] = id
+        if len(self._tokens) > KNOWN:
+            self._tokens.popitem(last=False)
+
+    async def _ask(self, call: Callable[..., T], *args: Any) -> T:
+        """In a thread of its own: whoever comes is not to wait for those who are in."""
+        if self._threads is None:
+            self._threads = CapacityLimiter(THREADS)
+        return await to_thread.run_sync(call, *args, limiter=self._threads)
 
     async def still(self, asker: Asker) -> bool:
         """Whether whoever was let in to look still would be, for those who stay for long."""
         if not asker.secret:
             return await self._open()
-        token = await run_in_threadpool(self.app.authenticate, asker.secret)
+        token = await self._ask(self.app.authenticate, asker.secret)
         return token is not None and READ in token.permissions
 
 
@@ -138,8 +181,3 @@ def host_of(given: list[str]) -> str | None:
     """The name or address in the header `Host`, without the port; None if it is not there once, or is anything else."""
     found = HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
     return found and (found["address"] or found["name"])
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
