@@ -144,6 +144,14 @@ def test_an_open_server_counts_by_address(make_app: MakeApp) -> None:
         assert [httpx.get(f"{base}/api/v1/executions").status_code for _ in range(3)] == [200, 200, 429]
 
 
+def test_the_document_that_anybody_may_read_is_counted_by_address(make_app: MakeApp) -> None:
+    made = Server(make_app(server_requests_per_second=1))
+    made.shares._requests.clock = Clock()
+    with serving(made) as base:
+        assert [httpx.get(f"{base}/api/v1/openapi.json").status_code for _ in range(3)] == [200, 200, 429]
+        assert [httpx.get(f"{base}/healthz").status_code for _ in range(5)] == [200] * 5
+
+
 # who fails
 
 

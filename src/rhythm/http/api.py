@@ -20,7 +20,8 @@ from starlette.responses import Response
 
 from rhythm import __version__
 from rhythm.errors import RhythmError
-from rhythm.http.answers import answer
+from rhythm.http.answers import JSON
+from rhythm.http.answers import document as as_json
 from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
@@ -82,7 +83,13 @@ def api() -> FastAPI:
 
 
 async def _openapi(request: Request) -> Response:
-    return answer(document())
+    return Response(_served(), media_type=JSON)
+
+
+@cache
+def _served() -> bytes:
+    """The OpenAPI document as it is sent: it is large, and anybody may ask for it."""
+    return as_json(document())
 
 
 def _operation(route: APIRoute) -> str:

@@ -30,7 +30,8 @@ from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.access import Actor
 from rhythm.store.approvals import person
 
-PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
+DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address
+PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", DOCUMENT)})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?")  # as RFC 9112 has it, and nothing around
@@ -79,6 +80,8 @@ class Guard:
     async def admit(self, scope: Scope) -> Asker | None:
         """Whoever asks; None for what is public. `Refused` for all others."""
         if (scope["method"], path_of(scope)) in PUBLIC:
+            if path_of(scope) == DOCUMENT:
+                self.shares.request(f"document {whose(address_of(scope))}")
             return None
         headers = Headers(scope=scope)
         _refuse_two_lengths(headers)

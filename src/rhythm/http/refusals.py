@@ -38,14 +38,24 @@ class Refusals:
 
     def note(self, scope: Scope, routes: Router, status: int, code: str) -> None:
         """Somebody was refused, with this status and code."""
-        self._forget_old()
         address = address_of(scope)
-        key = whose(address), code
-        if key in self._seen:
-            self._seen[key].repeated += 1
-            return
-        self._seen[key] = _Seen(self.clock())
-        self._say(address=address, status=status, reason=code, method=scope["method"], route=route_of(scope, routes), **_who(scope))
+        if self._is_new(whose(address), code):
+            what = {"method": scope["method"], "route": route_of(scope, routes)}
+            self._say(address=address, status=status, reason=code, **what, **_who(scope))
+
+    def cut(self, address: str, reason: str) -> None:
+        """A connection was ended, or not taken."""
+        if self._is_new(address, reason):
+            self._say(address=address, reason=reason)
+
+    def _is_new(self, whom: str, code: str) -> bool:
+        """Whether to tell of it; else it is counted."""
+        self._forget_old()
+        if seen := self._seen.get((whom, code)):
+            seen.repeated += 1
+            return False
+        self._seen[whom, code] = _Seen(self.clock())
+        return True
 
     def close(self) -> None:
         """Tells what has not been told yet."""

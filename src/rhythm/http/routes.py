@@ -36,7 +36,7 @@ WITH_BODY = (400, 408, 413, 415, 422)
 ACT = (*OF_ONE, *WITH_BODY)
 
 ROUTES = (
-    Route("GET", "/healthz", health.healthz, None, {200: Health}),
+    Route("GET", "/healthz", health.healthz, None, {200: Health}, (503,)),
     Route("GET", "/readyz", health.readyz, None, {200: Readiness, 503: Readiness}),
     Route("GET", "/metrics", health.metrics, READ, {200: "text/plain"}),
     Route("POST", f"{V1}/workflows", workflows.register, "workflow:write", {201: workflows.Registered}, WITH_BODY),

@@ -120,7 +120,9 @@ class Server:
                     places.enter_context(self.shares.at_once(asker.who))
             except Exception as refusal:
                 response = await told(Request(scope), refusal)
-                await asyncio.sleep(PENALTY_S if response.status_code == 429 else 0)
+                if response.status_code == 429:
+                    scope["rhythm.hasty"] = True
+                    await asyncio.sleep(PENALTY_S)
                 return await response(scope, receive, sent)
             scope["rhythm.places"] = places
             try:
