@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim chaos mutants pgbouncer model bench openapi fmt format lint types clean
+.PHONY: help demo test check sim chaos attack mutants pgbouncer model bench openapi fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000 [DATABASE
 
 chaos: $(INSTALLED) ## Kill, freeze and cut real workers and databases, ten minutes: make chaos ARGS="kills --minutes 2"
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+attack: $(INSTALLED) ## Attack Rhythm as its users could, on both databases: make attack ARGS="four_eyes --scale 0.1"
+	@$(BIN)/python -m tests.attack $(ARGS)
 
 mutants: $(INSTALLED) ## Take each guard of the protocol away: its tests must fail
 	@$(BIN)/python -m tests.mutants $(ARGS)
