@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import database_url, schemas
 from tests.support.stores import KINDS, MakeStore, SqliteFiles, Stores, sqlite_in_memory
 
 __all__ = ["database_url", "make_store", "schemas", "stores"]
+
+# A law holds however long an example takes: on a busy machine that says nothing about the code.
+settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("laws")
 
 
 @pytest.fixture(params=KINDS)

@@ -90,7 +90,7 @@ def test_what_has_not_begun_and_what_runs_its_own_tasks_is_seen_as_running(make_
 
     def slow() -> None:
         begun.set()
-        assert go.wait(60)
+        assert go.wait(120)
 
     app = make_app(slow, flows=('workflow main() {\n  await task("slow")\n}', SIGNAL.replace("main", "other")))
     app.start_workflow("other", id="o")
@@ -100,7 +100,7 @@ def test_what_has_not_begun_and_what_runs_its_own_tasks_is_seen_as_running(make_
     assert app.get("o").status == "pending"
     with app.worker():
         handle = app.start_workflow("main", id="m")
-        assert begun.wait(60)
+        assert begun.wait(120)
         seen = app.get("m")  # its worker runs the task for it, or has given the task a row of its own, which lasts
         assert "running" in (seen.status, *(child.status for child in app.children("m")))
         go.set()
