@@ -21,7 +21,7 @@ from rhythm.store.access import Actor
 from tests.app.conftest import MakeApp
 from tests.support.stores import rows
 
-WAIT = "30s"
+WAIT = "120s"
 FLOWS = """
 workflow hold() { return await signal("go") }
 workflow fails() { return await task("fail") }
@@ -265,7 +265,7 @@ def asked(app: Rhythm, id: str, by: str = "starter") -> str:
 
 
 def wait_until(what: Callable[[], object]) -> None:
-    last = time.monotonic() + 20
+    last = time.monotonic() + 120
     while not what():
         assert time.monotonic() < last
 

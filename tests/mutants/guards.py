@@ -569,6 +569,31 @@ RESCUE = (
 
 ENDS = (
     Guard(
+        "a claim alone changes nothing that people read",
+        tuple(f"tests/app/test_looking.py::test_{name}" for name in (
+            "nothing_that_people_read_changes_while_a_worker_merely_looks", "a_child_that_is_looked_at_is_seen_as_it_was",
+        )),
+        lite("execution", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+        pg("execution", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+    ),
+    Guard(
+        "a claim alone sends nothing to those who follow",
+        ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
+        lite("stamps", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+        pg("stamps", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+    ),
+    Guard(
+        "a look is no attempt",
+        ("tests/app/test_looking.py::test_the_attempt_of_a_workflow_is_not_how_often_it_was_looked_at",),
+        lite("execution", "CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END", "coalesce(r.attempt, 0)"),
+        pg("execution", "CASE WHEN e.type = 1 THEN r.attempt END", "r.attempt"),
+    ),
+    Guard(
+        "`why` tells a look from a turn",
+        ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
+        engine=(Change("app/why.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
+    ),
+    Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
         lite("insert_execution", "ON CONFLICT DO NOTHING ", ""), pg("insert_executions", "ON CONFLICT DO NOTHING ", ""),
     ),

@@ -43,6 +43,7 @@ STATUS: dict[type[Exception], int] = {
 }
 BY_CODE = {"mailbox_full": 429}  # where a code says more than its class
 OF_STATUS = {404: "no_such_path", 405: "method_not_allowed", 422: "invalid_request", 500: "internal_error"}
+TITLES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}  # of RFC 9110
 HIDDEN = {503: "the database does not answer; try again", 500: "something is wrong here, and it is in the log of the server"}
 
 
@@ -54,8 +55,13 @@ class Refused(HTTPException):
         self.code, self.more = code, more
 
 
+def title(status: int) -> str:
+    """What a status is called, whatever older Pythons call it."""
+    return TITLES.get(status) or HTTPStatus(status).phrase
+
+
 def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
-    told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail, **more}
+    told = {"type": "about:blank", "title": title(status), "status": status, "code": code, "detail": detail, **more}
     return Response(document(told), status, headers, KIND)
 
 
