@@ -19,8 +19,8 @@ MakeApp = Callable[..., Rhythm]
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a database without executions."""
     if request.param == "sqlite":
-        migrated_file(tmp_path / "rhythm.db")
-        return f"sqlite:///{tmp_path / 'rhythm.db'}"
+        migrated_file(tmp_path / "app.db")
+        return f"sqlite:///{tmp_path / 'app.db'}"
     schemas = request.getfixturevalue("schemas")
     schemas.empty_store().close()
     return schemas.store_url

@@ -569,6 +569,23 @@ RESCUE = (
 
 ENDS = (
     Guard(
+        "a new database file is private", ("tests/store/test_private_files.py::test_a_new_database_and_its_companions_are_private",),
+        engine=(Change("store/sqlite/session.py", "_opened", "if create:", "if False:"),),
+    ),
+    Guard(
+        "a terminal is told nothing by what others wrote",
+        ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
+        engine=(Change("cli/output.py", "shown", "out = [visible(first, KEPT)]", "out = [first]"),),
+    ),
+    Guard(
+        "JSON keeps its value", ("tests/cli/test_hostile.py::test_json_has_the_value_itself",),
+        engine=(Change("cli/documents.py", "print_json", "text = escaped_json(text)", "pass"),),
+    ),
+    Guard(
+        "a line of a message is not a line of ours", ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
+        engine=(Change("visible.py", "indented", "{margin}{visible(line)}", "{visible(line)}"),),
+    ),
+    Guard(
         "a claim alone changes nothing that people read",
         tuple(f"tests/app/test_looking.py::test_{name}" for name in (
             "nothing_that_people_read_changes_while_a_worker_merely_looks", "a_child_that_is_looked_at_is_seen_as_it_was",

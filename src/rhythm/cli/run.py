@@ -21,6 +21,7 @@ from rhythm.cli.documents import print_json
 from rhythm.cli.files import read_source
 from rhythm.cli.inputs import INPUT, INPUTS, hint_for_texts, read_inputs, read_json
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
 from rhythm.errors import InvalidPayload, UnknownWorkflow
