@@ -1,12 +1,8 @@
--- name: lock_audit_head
--- The last lock of its transaction: whoever has it waits for nobody.
-SELECT n, hash FROM audit_head FOR UPDATE
-
 -- name: insert_audit
-WITH moved AS (UPDATE audit_head SET n = %(last)s, hash = %(head)s)
-INSERT INTO audit (n, at, actor, token, source, action, object, detail, prev, hash)
-SELECT * FROM unnest(%(n)s::bigint[], %(at)s::bigint[], %(actor)s::text[], %(token)s::text[], %(source)s::text[], %(action)s::text[],
-  %(object)s::text[], %(detail)s::text[], %(prev)s::text[], %(hash)s::text[])
+-- Numbers and hashes are the database's, behind the head, which is the last lock of the transaction: whoever has it waits for nobody.
+INSERT INTO audit (at, actor, token, source, action, object, detail)
+SELECT coalesce(%(at)s::bigint, now_us()), %(actor)s::text, %(token)s::text, %(source)s::text, x.action, x.object, x.detail
+FROM unnest(%(action)s::text[], %(object)s::text[], %(detail)s::text[]) WITH ORDINALITY AS x(action, object, detail, i) ORDER BY x.i
 
 -- name: audit
 SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit

@@ -198,6 +198,8 @@ class Connection:
                     raise StoreError(f"{LOCKED}: {problem}") from problem
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
                     raise
+                except errors.RaiseException as problem:  # of a trigger of ours
+                    raise StoreError(f"the PostgreSQL database refuses it: {problem.diag.message_primary}") from problem
                 except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
                     self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
                     raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem

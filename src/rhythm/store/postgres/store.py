@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
-from rhythm.store.access import Act, Actor, Head, act
+from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -704,9 +704,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
 
     @transaction
-    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
         self.db.freeze()
-        return verified(self._ask, known)
+        return verified(self._ask, known, after, limit, size)
 
     @transaction
     def health(self) -> Health:

@@ -84,7 +84,6 @@ class SqliteAccess(Session, AccessStore):
         rows = chained(Head(*self._one("audit_head")), actor, acts, now)
         for row in rows:
             self._all("insert_audit", *row.astuple())
-        self._all("move_audit_head", rows[-1].n, rows[-1].hash)
 
     def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
         where, args = list[str](), list[Any]()

@@ -12,7 +12,7 @@ from typing import Any
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store import base
-from rhythm.store.access import Act, Actor, Head, act
+from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -833,9 +833,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._snapshot() as ask:
             return examine(ask, doctor_sql(), self.clock(), grace_s, judge)
 
-    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
         with self._snapshot() as ask:
-            return verified(ask, known)
+            return verified(ask, known, after, limit, size)
 
     def health(self) -> Health:
         with self._snapshot() as ask:

@@ -1,0 +1,1 @@
+-- Kept free: another change brings it.
