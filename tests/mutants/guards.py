@@ -117,6 +117,10 @@ def chain(kind: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/migrations/0008_audit.sql", "", old, new),)
 
 
+def acting(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_acting.py::test_{name}" for name in names)
+
+
 def audit(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_audit.py::test_{name}" for name in names)
 
@@ -948,6 +952,43 @@ ACCESS = (
         "a token keeps its roles until the decision is committed",
         ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
         postgres=access("postgres", "share_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "an act with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=(Change("store/sqlite/access.py", "_record", "self._authorise(actor, now)", "pass"),),
+        postgres=(Change("store/postgres/access.py", "_record", "self._authorise(actor)", "pass"),),
+    ),
+    Guard(
+        "a start with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("start", "if any(found.created for found in started):", "if False:"),
+        postgres=(Change("store/postgres/rows.py", "_inserted", "if rows:", "if False:"),),
+    ),
+    Guard(
+        "a registration with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("register", "self._authorise(actor, self.clock())", "pass"),
+        postgres=pg_code("register", "self._authorise(actor)", "pass"),
+    ),
+    Guard(
+        "a token that is not valid any more allows nothing", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        engine=(Change("store/access.py", "authorise", 'if token is None or token.status != "active":', "if token is None:"),),
+    ),
+    Guard(
+        "a token that has lost a permission does not allow what takes it",
+        acting("nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes"),
+        engine=(Change("store/access.py", "authorise", "if not allows(token.roles, permission):", "if False:"),),
+    ),
+    Guard(
+        "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
+        postgres=access("postgres", "shared_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "what a route takes is what its act takes", ("tests/http/test_revoked.py::test_nothing_is_done_once_the_token_does_not_allow_it",),
+        engine=(Change("http/guard.py", "must", "needs=(*self.actor.needs, permission)", "needs=()"),),
+    ),
+    Guard(
+        "to replace is to cancel, also when it is done",
+        ("tests/http/test_revoked.py::test_an_execution_is_replaced_only_while_that_is_allowed",),
+        engine=(Change("http/executions.py", "start", "ask = ask.must(", "ask.must("),),
     ),
     Guard(
         "a token that is revoked has no roles", ("tests/store/test_tokens.py::test_a_token_is_revoked_once",),

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from rhythm.errors import Denied, TokenRevoked
 from rhythm.record import Record
 from rhythm.rights import allows
 
@@ -25,14 +26,15 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1  # numbers that a row could have, whoever 
 class Actor(Record):
     """Who asks for something.
 
-    With a `token` its roles are those of the token, looked up in the transaction of the act; without one, whoever has the database
-    says which `roles` the actor has.
+    With a `token` its roles are those of the token, looked up in the transaction of the act (`authorise`); without one, whoever has the
+    database says which `roles` the actor has.
     """
 
     name: str
     roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
+    needs: tuple[str, ...] = ()  # permissions that the token must still have in the transaction of the act
 
 
 class Act(Record):
@@ -139,6 +141,19 @@ class StoredToken(Record):
     def granted(self) -> dict[str, Any]:
         """What it allows, for the audit."""
         return {"roles": self.roles, "business_roles": self.business_roles}
+
+
+def authorise(actor: Actor, token: StoredToken | None) -> None:
+    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or no longer has what it takes (`Denied`).
+
+    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change of it waits.
+    """
+    if token is None or token.status != "active":
+        is_so = token.status if token else "unknown"
+        raise TokenRevoked(f"the token {actor.token} is not valid any more ({is_so}), and nothing was done: ask for a new one")
+    for permission in actor.needs:
+        if not allows(token.roles, permission):
+            raise Denied(f"this takes the permission {permission}, which the token {actor.token} does not have", "permission_missing")
 
 
 def stored_token(row: Sequence[Any]) -> StoredToken:

@@ -30,6 +30,11 @@ FROM api_tokens ORDER BY created_at DESC, id DESC
 SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
 FROM api_tokens WHERE id = %(id)s FOR SHARE
 
+-- name: shared_token
+-- A column of what another statement returns: the token, which keeps its roles until the end of the transaction.
+, (SELECT json_build_array(id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at,
+  revoked_by, now_us()) FROM api_tokens WHERE id = %(token)s FOR SHARE)
+
 -- name: lock_token
 SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
 FROM api_tokens WHERE id = %(id)s FOR UPDATE

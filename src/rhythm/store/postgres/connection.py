@@ -136,11 +136,12 @@ class Connection:
     def do(self, name: str, /, **values: Any) -> None:
         self.query(SQL[name], values)
 
-    def batch(self, name: str, rows: Sequence[Mapping[str, Any]], /, **values: Any) -> list[Row]:
-        """A statement over rows that it gets as one array for each column; no rows, no statement."""
+    def batch(self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any) -> list[Row]:
+        """A statement over rows that it gets as one array for each column; no rows, no statement. `more`: what it returns, too."""
         if not rows:
             return []
-        answer = self.query(SQL[name], {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
+        text = SQL[name] + SQL[more] if more else SQL[name]
+        answer = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
         return answer.fetchall() if answer.description else []
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:

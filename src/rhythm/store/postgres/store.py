@@ -158,7 +158,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self._set_triggers(definitions)
         if schedules is not None:
             self._register_schedules(definitions, schedules)
-        self._record(actor, acts)
+        self._authorise(actor)
+        self._audit(actor, acts, None)
 
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
@@ -189,9 +190,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
         replaced = self._let_go_of_keys(executions) if on_conflict == "replace" else []
-        created = self.rows.start(executions, None)
+        created = self.rows.start(executions, None, actor)
         if len(created) == len(executions):
-            self._record(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced])
+            self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], None)
             return [Started(new.id, created=True) for new in executions]
         started = self._found(executions, created)
         if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
@@ -461,7 +462,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             raise UndoneError("full")
         if not self.db.batch("insert_signals", [fields(signal)], now=now):
             raise UndoneError("duplicate")
-        self._audit(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
+        self._record(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
         return "sent"
 
     @transaction

@@ -129,6 +129,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._set_triggers(row)
             if schedules is not None:
                 self._register_schedules(definitions, schedules)
+            self._authorise(actor, self.clock())
             self._audit(actor, acts, self.clock())
 
     def _set_triggers(self, row: dict[str, Any]) -> None:
@@ -156,6 +157,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             replaced = [id for new in executions if on_conflict == "replace" for id in self._let_go_of_key(new, now)]
             started = [self._start(execution, now) for execution in executions]
             base.refuse_conflicts(executions, started, on_conflict)
+            if any(found.created for found in started):
+                self._authorise(actor, now)
             self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], now)
             return started
 
@@ -266,7 +269,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             by = actor.name if actor else ""
             changed = bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
-            self._audit(actor, base.queue_acts(name, paused, reason) if changed else (), self.clock())
+            self._record(actor, base.queue_acts(name, paused, reason) if changed else (), self.clock())
             return changed
 
     def queues(self) -> list[Queue]:
@@ -545,7 +548,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
             self._deliver(signal, self.clock())
-            self._audit(actor, [act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)], self.clock())
+            self._record(actor, [act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)], self.clock())
             return "sent"
 
     def _deliver(self, signal: NewSignal, now: int) -> None:
@@ -560,7 +563,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             if not self._publish(event, self.clock()):
                 return "duplicate"
-            self._audit(actor, [act("event.publish", event.id, type=event.type)], self.clock())
+            self._record(actor, [act("event.publish", event.id, type=event.type)], self.clock())
             return "published"
 
     def _publish(self, event: NewEvent, now: int) -> bool:
@@ -605,7 +608,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             now = self.clock()
             known = {id: self._one("status_of", id) for id in ids}
             asked = {id: self._cancel(id, row, now) for id, row in known.items() if row}
-            self._audit(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
+            self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
             return asked
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
@@ -629,7 +632,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             for id, live in ended.items():
                 if live:
                     self._terminate(id, now)
-            self._audit(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
+            self._record(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
             return ended
 
     def _terminate(self, id: str, now: int) -> None:
@@ -658,7 +661,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if not family.executions:
                 return None
             started = self._store_family(plan(family))
-            self._audit(actor, [act("execution.retry", id, retry=started.id)], self.clock())
+            self._record(actor, [act("execution.retry", id, retry=started.id)], self.clock())
             return started
 
     def family(self, id: str) -> Family:
