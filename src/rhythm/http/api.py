@@ -51,7 +51,7 @@ class Guarded(APIRoute):
         async def guarded(request: Request) -> Response:
             if route.permission is not None:
                 asker: Asker = request.scope["rhythm.asker"]
-                asker.must(route.permission)
+                request.scope["rhythm.asker"] = asker.must(route.permission)
             if reads:
                 must_be_json(request, JSON_KINDS)
             return await handle(Body(request.scope, request.receive))

@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from rhythm.app import Rhythm
 from rhythm.app.part import user
-from rhythm.http.problems import Refused
+from rhythm.http.problems import ASK, Refused
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.access import Actor
@@ -23,7 +23,6 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
 OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
-ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
 
 
 class Asker(Record):
@@ -37,10 +36,12 @@ class Asker(Record):
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
 
-    def must(self, permission: str) -> None:
+    def must(self, permission: str) -> Asker:
+        """The same one, who has this permission, and must still have it when it comes to an act."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
+        return self.replace(actor=self.actor.replace(needs=(*self.actor.needs, permission)))
 
 
 class Guard:
