@@ -92,6 +92,10 @@ def approvals(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_approvals.py::test_{name}" for name in names)
 
 
+def hands(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_provenance.py::test_{name}" for name in names)
+
+
 def worker(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("worker/worker.py", function, old, new),)
 
@@ -111,6 +115,18 @@ def unchecked(kind: str, check: str) -> tuple[Change, ...]:
 
 def access(kind: str, statement: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/access.sql", statement, old, new),)
+
+
+def chain(kind: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/migrations/0008_audit.sql", "", old, new),)
+
+
+def acting(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_acting.py::test_{name}" for name in names)
+
+
+def audit(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_audit.py::test_{name}" for name in names)
 
 
 def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
@@ -369,15 +385,16 @@ EVENTS = (
     ),
     Guard(
         "what an event starts is started with it", trigger("a_publisher_that_dies_has_published_wholly_or_not_at_all"),
-        lite_code("_publish", "self._trigger(event, new, now)", "pass"), pg_code("publish", "self._trigger(new, now)", "pass", "exchange"),
+        lite_code("_publish", "self._trigger(new, sender.name if sender else None, now)", "pass"),
+        pg_code("publish", "self._trigger(new, publishers, now)", "pass", "exchange"),
     ),
     Guard(
         "an event that was forgotten starts nothing again", trigger("an_event_that_was_forgotten_does_not_start_a_workflow_again"),
-        engine=(Change("store/triggers.py", "triggered", 'key=f"event:{event.id}"', "key=None"),),
+        engine=(Change("store/triggers.py", "_execution", 'key=f"event:{event.id}"', "key=None"),),
     ),
     Guard(
         "what an event starts lives from after it", trigger("a_started_workflow_waits_for_another_event_than_its_own"),
-        engine=(Change("store/triggers.py", "triggered", "event.published_at - now + 1", "event.published_at - now"),),
+        engine=(Change("store/triggers.py", "_execution", "event.published_at - now + 1", "event.published_at - now"),),
     ),
     Guard(
         "a workflow is started by what it names now", trigger("what_starts_a_workflow_is_what_was_registered_last"),
@@ -563,6 +580,48 @@ RESCUE = (
 )  # fmt: skip
 
 ENDS = (
+    Guard(
+        "a new database file is private", ("tests/store/test_private_files.py::test_a_new_database_and_its_companions_are_private",),
+        engine=(Change("store/sqlite/session.py", "_opened", "if create:", "if False:"),),
+    ),
+    Guard(
+        "a terminal is told nothing by what others wrote",
+        ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
+        engine=(Change("cli/output.py", "shown", "out = [visible(first, KEPT)]", "out = [first]"),),
+    ),
+    Guard(
+        "JSON keeps its value", ("tests/cli/test_hostile.py::test_json_has_the_value_itself",),
+        engine=(Change("cli/documents.py", "print_json", "text = escaped_json(text)", "pass"),),
+    ),
+    Guard(
+        "a line of a message is not a line of ours", ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
+        engine=(Change("visible.py", "indented", "{margin}{visible(line)}", "{visible(line)}"),),
+    ),
+    Guard(
+        "a claim alone changes nothing that people read",
+        tuple(f"tests/app/test_looking.py::test_{name}" for name in (
+            "nothing_that_people_read_changes_while_a_worker_merely_looks", "a_child_that_is_looked_at_is_seen_as_it_was",
+        )),
+        lite("execution", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+        pg("execution", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+    ),
+    Guard(
+        "a claim alone sends nothing to those who follow",
+        ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
+        lite("stamps", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+        pg("stamps", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+    ),
+    Guard(
+        "a look is no attempt",
+        ("tests/app/test_looking.py::test_the_attempt_of_a_workflow_is_not_how_often_it_was_looked_at",),
+        lite("execution", "CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END", "coalesce(r.attempt, 0)"),
+        pg("execution", "CASE WHEN e.type = 1 THEN r.attempt END", "r.attempt"),
+    ),
+    Guard(
+        "`why` tells a look from a turn",
+        ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
+        engine=(Change("app/why.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
+    ),
     Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
         lite("insert_execution", "ON CONFLICT DO NOTHING ", ""), pg("insert_executions", "ON CONFLICT DO NOTHING ", ""),
@@ -879,7 +938,7 @@ SIMULATED = (
 ACCESS = (
     Guard(
         "one at a time adds to the audit", ("tests/store/test_audit.py::test_many_writers_at_once_make_one_chain",),
-        postgres=access("postgres", "lock_audit_head", " FOR UPDATE", ""),
+        postgres=chain("postgres", "WHERE one = 1 FOR UPDATE", "WHERE one = 1"),
     ),
     Guard(
         "rows of the audit are only ever added", ("tests/store/test_audit.py::test_rows_cannot_be_changed_or_deleted",),
@@ -887,9 +946,96 @@ ACCESS = (
         postgres=migrated("postgres", "BEFORE UPDATE OR DELETE OR TRUNCATE ON audit ", "BEFORE UPDATE OR DELETE ON audit "),
     ),
     Guard(
+        "a row of the audit has the next number", audit("a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not"),
+        sqlite=chain("sqlite", " AND n = old.n + 1", ""),
+    ),
+    Guard(
+        "a row of the audit has the hash of the one before", audit("a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not"),
+        sqlite=chain("sqlite", " AND prev = old.hash", ""),
+        postgres=chain("postgres", " OR given.prev <> new.prev OR given.hash <> new.hash THEN", " THEN"),
+    ),
+    Guard(
+        "a row of the audit that says another number is refused", audit("what_is_given_of_a_row_must_be_right"),
+        engine=chain("postgres", "IF given.n <> new.n OR given.prev", "IF given.prev"),
+    ),
+    Guard(
+        "a row of the audit that says another hash is refused", audit("what_is_given_of_a_row_must_be_right"),
+        engine=chain("postgres", " OR given.hash <> new.hash THEN", " THEN"),
+    ),
+    Guard(
+        "a row of the audit moves the head", audit("whoever_adds_a_row_that_follows_the_head_moves_it"),
+        sqlite=chain("sqlite", "BEGIN UPDATE audit_head SET n = new.n, hash = new.hash; END", "BEGIN SELECT 1; END"),
+        postgres=chain("postgres", "UPDATE audit_head SET n = new.n, hash = new.hash WHERE one = 1;", ""),
+    ),
+    Guard(
+        "the head of the audit moves with its rows only", audit("the_head_moves_with_its_rows_only"),
+        sqlite=chain("sqlite", "WHEN NOT EXISTS (SELECT", "WHEN 0 AND NOT EXISTS (SELECT"),
+        postgres=chain("postgres", "IF pg_trigger_depth() < 2 OR NOT", "IF NOT"),
+    ),
+    Guard(
+        "the head of the audit moves with the rights of its owner only",
+        audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
+        engine=chain("postgres", " OR NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = tg_relid), 'USAGE')", ""),
+    ),
+    Guard(
+        "what adds to the audit is for its table alone", audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
+        engine=chain("postgres", "IF tg_relid <> 'audit'::regclass THEN", "IF false THEN"),
+    ),
+    Guard(
+        "what adds to the audit takes no temporary table for its own",
+        audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
+        engine=chain("postgres", "SET search_path = %I, pg_temp'", "SET search_path = %I'"),
+    ),
+    Guard(
+        "a row that is in the way does not let the head move alone",
+        audit("a_row_that_was_put_after_the_head_before_blocks_the_chain_and_is_told"),
+        postgres=chain("postgres", "IF EXISTS (SELECT 1 FROM audit WHERE n = new.n) THEN", "IF false THEN"),
+    ),
+    Guard(
+        "the audit is read from its lowest row on", audit("rows_that_were_put_before_the_first_are_found_whichever_head_was_kept"),
+        engine=(Change("store/doctor.py", "verified", "LOWEST if after is None", "1 if after is None"),),
+    ),
+    Guard(
         "a token keeps its roles until the decision is committed",
         ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
         postgres=access("postgres", "share_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "an act with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=(Change("store/sqlite/access.py", "_record", "self._authorise(actor, now)", "pass"),),
+        postgres=(Change("store/postgres/access.py", "_record", "self._authorise(actor)", "pass"),),
+    ),
+    Guard(
+        "a start with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("start", "if any(found.created for found in started):", "if False:"),
+        postgres=(Change("store/postgres/rows.py", "_inserted", "if rows:", "if False:"),),
+    ),
+    Guard(
+        "a registration with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("register", "self._authorise(actor, self.clock())", "pass"),
+        postgres=pg_code("register", "self._authorise(actor)", "pass"),
+    ),
+    Guard(
+        "a token that is not valid any more allows nothing", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        engine=(Change("store/access.py", "authorise", 'if token is None or token.status != "active":', "if token is None:"),),
+    ),
+    Guard(
+        "a token that has lost a permission does not allow what takes it",
+        acting("nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes"),
+        engine=(Change("store/access.py", "authorise", "if not allows(token.roles, permission):", "if False:"),),
+    ),
+    Guard(
+        "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
+        postgres=access("postgres", "shared_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "what a route takes is what its act takes", ("tests/http/test_revoked.py::test_nothing_is_done_once_the_token_does_not_allow_it",),
+        engine=(Change("http/guard.py", "must", "needs=(*self.actor.needs, permission)", "needs=()"),),
+    ),
+    Guard(
+        "to replace is to cancel, also when it is done",
+        ("tests/http/test_revoked.py::test_an_execution_is_replaced_only_while_that_is_allowed",),
+        engine=(Change("http/executions.py", "start", "ask = ask.must(", "ask.must("),),
     ),
     Guard(
         "a token that is revoked has no roles", ("tests/store/test_tokens.py::test_a_token_is_revoked_once",),
@@ -914,7 +1060,7 @@ PEOPLE = (
     ),
     Guard(
         "four eyes", approvals("the_starter_of_the_whole_family_is_meant", "what_is_refused_leaves_no_trace"),
-        engine=judged("if approval.four_eyes and who", "if False and who"),
+        engine=judged("if approval.four_eyes and is_contributor(", "if False and is_contributor("),
     ),
     Guard(
         "what was shown is decided", approvals("what_is_refused_leaves_no_trace"),
@@ -922,7 +1068,7 @@ PEOPLE = (
     ),
     Guard(
         "a quorum takes different people", approvals("quorum_takes_different_people"),
-        engine=judged("if voted and wanted.decision != ESCALATE:", "if False:"),
+        engine=judged("if wanted.decision != ESCALATE and any(each in votes for each in own):", "if False:"),
     ),
     Guard(
         "nobody decides after the deadline", approvals("an_approval_expires_at_its_time_and_not_before"),
@@ -935,7 +1081,7 @@ PEOPLE = (
     Guard(
         "the votes of a role that was left count no more", ("tests/app/test_approvals.py::"
         "test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said",),
-        engine=judged("if each.role == approval.role and each.decision == APPROVE), name)", "if each.decision == APPROVE), name)"),
+        engine=judged("if each.stage == approval.escalated and each.decision", "if each.decision"),
     ),
     Guard(
         "what is refused is undone", approvals("what_is_refused_leaves_no_trace"),
@@ -964,6 +1110,85 @@ PEOPLE = (
         "only what is held is resumed", approvals("with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed"),
         (Change("store/sqlite/approvals.sql", "unpause", " AND paused_at IS NOT NULL", ""),),
         (Change("store/postgres/approvals.sql", "unpause", " AND paused_at IS NOT NULL", ""),),
+    ),
+)  # fmt: skip
+
+HANDS = (
+    Guard(
+        "a signal makes its sender a contributor", hands("a_signal_makes_its_sender_a_contributor_of_the_whole_family"),
+        lite_code("_deliver", "sender.provenance.contributors if sender else ()", "()"),
+        pg_code("signal", "self.rows.contribute([(id, provenance_of(actor).contributors)], now)", "pass"),
+    ),
+    Guard(
+        "an event brings its publisher along", hands("an_event_brings_its_publisher_to_who_takes_it_now_and_later"),
+        lite_code("_end_waits", "load_provenance(match.event.provenance).contributors", "()"),
+        pg_code("_end", "self.contributions += [", "[", "exchange"),
+    ),
+    Guard(
+        "an event keeps whose data it carries", hands("an_event_brings_its_publisher_to_who_takes_it_now_and_later"),
+        lite_code("_publish", "dump_provenance(sender.provenance) if sender else None", "None"),
+        pg_code("_numbered", "provenances.get(event.id)", "None", "exchange"),
+    ),
+    Guard(
+        "a turn passes on who had a hand in its family", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
+        lite_code("_sender", "json.loads(people)", "()"),
+        pg_code("senders", "sending_turn(*row)", "Sender(row[0], row[1])", "rows"),
+    ),
+    Guard(
+        "what an event starts begins with its contributors", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
+        engine=(Change("store/triggers.py", "_execution", "contributors=provenance.contributors", "contributors=()"),),
+    ),
+    Guard(
+        "a new execution begins with its contributors", hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
+        (Change("store/sqlite/rows.py", "_start", "self._contribute(new.id, new.contributors, now)", "pass"),),
+        pg_code("insert", "if new.id in created and new.contributors]", "if False]", "rows"),
+    ),
+    Guard(
+        "who finds an execution there has given it nothing", hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
+        postgres=pg_code("insert", "if new.id in created and new.contributors]", "if new.contributors]", "rows"),
+    ),
+    Guard(
+        "a retry keeps the contributors", hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
+        lite_code("retry", 'self._all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})', "pass"),
+        pg_code("retry", 'self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)', "pass"),
+    ),
+    Guard(
+        "a retry acts with the rights of whoever asks for it too",
+        hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
+        engine=(Change("store/base.py", "asked_by", "if not provenance.authority:", "if True:"),),
+    ),
+    Guard(
+        "data of a resume makes a contributor", hands("a_resume_contributes_only_with_data"),
+        people("sqlite", "resume", 'provenance_of(actor).contributors if data != "null" else ()', "()"),
+        people("postgres", "resume", "for id in known if id in resumed], now)\n        told", "for id in ()], now)\n        told"),
+    ),
+    Guard(
+        "too many contributors stand for everybody", hands("beyond_the_limit_one_stands_for_all"),
+        engine=judged("if approval.four_eyes and EVERYBODY in contributors:", "if False:"),
+    ),
+    Guard(
+        "a signal that its starter might not send reaches nobody", hands("a_signal_that_its_starter_might_not_send_reaches_nobody"),
+        lite_code("_deliver", ' or (sender and not sender.provenance.allows("execution:signal"))', ""),
+        pg_code("_allowed", ' or senders[signal.sender].provenance.allows("execution:signal")', " or True", "flush"),
+    ),
+    Guard(
+        "a vote of a revoked token counts no more", hands("a_vote_of_a_token_that_was_revoked_since_counts_no_more"),
+        engine=judged("if each.token is None or each.token not in void", "if True"),
+    ),
+    Guard(
+        "a workflow publishes with the rights of whoever started it",
+        ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
+        engine=turns("forbidden", 'asked.allows("execution:signal")', "True"),
+    ),
+    Guard(
+        "whoever made a schedule has a hand in what it starts",
+        ("tests/http/test_four_eyes.py::test_not_who_made_the_schedule_that_started_it",),
+        engine=(Change("engine/schedules.py", "execution", "load_provenance(schedule.provenance).joined(provenance_of(by))",
+                       "provenance_of(by)"),),
+    ),
+    Guard(
+        "data does not come under a decision", ("tests/app/test_approvals.py::test_what_is_decided_about_gets_no_other_data_meanwhile",),
+        engine=(Change("store/approvals.py", "refuse_data", "and open_:", "and False:"),),
     ),
 )  # fmt: skip
 
@@ -1003,5 +1228,5 @@ SLOTS = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *SLOTS, *SIMULATED)
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

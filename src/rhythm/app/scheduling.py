@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
     from rhythm.ir.program import Program
+    from rhythm.store.access import Actor
     from rhythm.store.base import Definition, Store
     from rhythm.store.schedules import Change, Registered
 
@@ -118,7 +119,7 @@ class Schedules(Part):
         self._current(workflow, self.store)
 
         def change(before: Schedule | None, now: int) -> Schedule:
-            after = put(before, name, wanted, now, actor.name)
+            after = put(before, name, wanted, now, actor)
             if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
             return after
@@ -188,7 +189,7 @@ class Schedules(Part):
         program, id = self._current(schedule.workflow, self.store), self._new_id()
 
         def plan(due: Sequence[Due]) -> list[Firing]:
-            return [run_now(each, program, lambda: id, key, actor.name) for each in due]
+            return [run_now(each, program, lambda: id, key, actor) for each in due]
 
         fires = self.store.fire_schedules([schedule.name], plan, actor)
         if not fires:
@@ -232,12 +233,12 @@ class Schedules(Part):
         self._change_schedule(self._schedule(name)[0].name, _there(watched), actor, action)
         return different
 
-    def _registered_schedules(self, definitions: Sequence[Definition]) -> Registered:
+    def _registered_schedules(self, definitions: Sequence[Definition], actor: Actor | None) -> Registered:
         """What becomes of the schedules that the annotations of these workflows have made."""
         from rhythm.engine.schedules import registered
 
         wanted = {definition.name: list(self._annotated_schedules(self._loaded(definition))) for definition in definitions}
-        return lambda existing, now: registered(wanted, existing, now)
+        return lambda existing, now: registered(wanted, existing, now, actor)
 
     def _annotated_schedules(self, program: Program) -> Iterator[Any]:
         for given in program.options.get("schedule", ()):

@@ -5,10 +5,10 @@ It is built once for each process and knows no `Rhythm`: a request brings its ow
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Coroutine
 from functools import cache
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -25,7 +25,7 @@ from rhythm.http.answers import document as as_json
 from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
-from rhythm.http.problems import KIND, told
+from rhythm.http.problems import KIND, title, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
 from rhythm.http.sharing import Shares
@@ -55,7 +55,7 @@ class Guarded(APIRoute):
             if route.permission is None:
                 return await handle(given)
             asker: Asker = request.scope["rhythm.asker"]
-            asker.must(route.permission)
+            request.scope["rhythm.asker"] = asker.must(route.permission)
             if reads:
                 must_be_json(request, JSON_KINDS)
             if reads or route.body:
@@ -102,7 +102,7 @@ def _described(route: Route) -> dict[str, Any]:
     answers: dict[int | str, dict[str, Any]] = {}
     for status, form in route.answers.items():
         answers[status] = {"content": {form: {"schema": TEXTS[form]}}} if isinstance(form, str) else {"model": form} if form else {}
-        answers[status]["description"] = HTTPStatus(status).phrase
+        answers[status]["description"] = title(status)
     first, part = next(iter(route.answers)), route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
     extra = {"requestBody": route.body} if route.body else None
     about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
@@ -110,7 +110,7 @@ def _described(route: Route) -> dict[str, Any]:
 
 
 def _about(route: Route) -> str:
-    said = str(route.endpoint.__doc__)
+    said = inspect.getdoc(route.endpoint)  # without the indentation, which Python takes away itself from 3.13 on
     return f"{said}\n\nNeeds the permission `{route.permission}`." if route.permission else f"{said}\n\nPublic."
 
 
@@ -143,7 +143,7 @@ def _problems(route: Route) -> list[int]:
 
 
 def _problem(status: int) -> dict[str, Any]:
-    return {"description": HTTPStatus(status).phrase, "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {"description": title(status), "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 
 def _untitled(value: Any) -> Any:

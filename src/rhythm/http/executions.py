@@ -54,7 +54,7 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
 
     To `replace` is to cancel, and needs the permission `execution:cancel`, too."""
     if body.on_conflict == "replace":
-        ask.must("execution:cancel")
+        ask = ask.must("execution:cancel")
     given = body.model_dump(exclude={"workflow", "inputs"})
     handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=ask.own(key), by=ask.actor, **given)
     if not handle.created and key is not None:

@@ -21,7 +21,7 @@ from rhythm.app import Rhythm
 from rhythm.app.checks import valid_name
 from rhythm.app.part import user
 from rhythm.app.rights import SECRET
-from rhythm.http.problems import Refused
+from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN, Shares, whose
 from rhythm.ids import PersonalKey, personal_key
@@ -38,7 +38,6 @@ HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[
 FORWARDED = re.compile("forwarded|x-forwarded-.*|x-(real|client|cluster-client)-ip|via|true-client-ip|cf-.*")  # what proxies add
 OWN_PAGES = ("same-origin", "none")  # Sec-Fetch-Site: a page of this server, or somebody who typed the address
 OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
-ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
 THREADS = 4  # that find out who asks, and do nothing else: they answer also when all others are busy
 T = TypeVar("T")
 
@@ -61,10 +60,12 @@ class Asker(Record):
         """Their `Idempotency-Key`: another person who uses the same text does not meet it."""
         return None if key is None else personal_key(person(self.actor.name), valid_name(key, "an Idempotency-Key"))
 
-    def must(self, permission: str) -> None:
+    def must(self, permission: str) -> Asker:
+        """The same one, who has this permission, and must still have it when it comes to an act."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
+        return self.replace(actor=self.actor.replace(needs=(*self.actor.needs, permission)))
 
 
 class Guard:

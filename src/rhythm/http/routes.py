@@ -88,5 +88,6 @@ ROUTES = (
     Route("POST", f"{V1}/schedules/{{name:path}}/resume", schedules.resume, SCHEDULE, {200: schedules.ScheduleChanged}, OF_ONE),
     Route("POST", f"{V1}/schedules/{{name:path}}/run", schedules.run, SCHEDULE, {201: acting.Started, 200: acting.Started}, (404, 422)),
     Route("GET", f"{V1}/audit", audit.find, "audit:read", {200: audit.Audit}, (422,)),
+    Route("GET", f"{V1}/audit/verify", audit.verify, "audit:read", {200: audit.Check}, (422,)),
     Route("GET", f"{V1}/workers", queues.workers, READ, {200: queues.Workers}, (422,)),
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
 Locks are taken in one order: types of events, all ready rows in one sorted pass, contexts and their blobs, executions, timers and
-signals, approvals, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way (a wake of one who
-sleeps) may meet those of another transaction; then one of the two is run again.
+signals, approvals, contributors, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way (a
+wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
+from rhythm.store.access import Actor, authorise, stored_token
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
+from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -90,9 +93,10 @@ class Rows:
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution], now: int | None) -> set[str]:
-        """The ids of those that are new; they are ready, unless they are held back. Without a time it is now."""
-        created, now = self.insert(executions, now)
+    def start(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> set[str]:
+        """The ids of those that are new; they are ready, unless they are held back. Without a time it is now. An actor with a token must
+        still be allowed to."""
+        created, now = self.insert(executions, now, actor)
         self.make_ready(
             [
                 dict(
@@ -111,15 +115,25 @@ class Rows:
         )
         return created
 
-    def insert(self, executions: Sequence[NewExecution], now: int | None) -> tuple[set[str], int]:
+    def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
-        rows = self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)
+        rows = self._inserted([_columns(new) for new in executions], now, actor)
         created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
         now = rows[0][1] - later[rows[0][0]] if rows else 0
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
         self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
         self.insert_blobs(contexts)
+        self.contribute([(new.id, new.contributors) for new in executions if new.id in created and new.contributors], now)
         return created, now
+
+    def _inserted(self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None) -> list[Row]:
+        """The token comes with the answer, so that a start with one costs no more than a start without."""
+        if actor is None or actor.token is None:
+            return self.db.batch("insert_executions", columns, now=now)
+        rows = self.db.batch("insert_executions", columns, "shared_token", now=now, token=actor.token)
+        if rows:
+            authorise(actor, stored_token(rows[0][2]) if rows[0][2] else None)
+        return rows
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """The large ones of these snapshots, by execution; what was there before is gone."""
@@ -135,6 +149,18 @@ class Rows:
 
     def free_delayed(self, ids: Sequence[str]) -> None:
         self.db.free(row[0] for row in self.db.all("free_delayed", ids=ids))
+
+    # whose data it is
+
+    def contribute(self, given: Iterable[tuple[str, Iterable[str]]], now: int) -> None:
+        """These people have given data to these executions: to all of their families."""
+        rows = [dict(id=id, person=person) for id, people in given for person in people]
+        self.db.batch("insert_contributors", rows, most=MAX_CONTRIBUTORS, everybody=EVERYBODY, now=now)
+
+    def senders(self, ids: Iterable[str | None]) -> dict[str, Sender]:
+        """Who stands behind what the turns of these executions send, by execution."""
+        asked = sorted({id for id in ids if id is not None})
+        return {id: sending_turn(*row) for id, *row in self.db.all("senders", ids=asked)} if asked else {}
 
     # ending
 
@@ -204,7 +230,7 @@ def _columns(new: NewExecution) -> dict[str, Any]:
         child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
         held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
         timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
-        delay_us=int(new.delay_s * US), started_by=new.started_by,
+        delay_us=int(new.delay_s * US), started_by=new.started_by, authority=new.authority,
     )  # fmt: skip
 
 
