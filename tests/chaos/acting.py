@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from rhythm.ids import personal_key
-from rhythm.store.approvals import person
+from rhythm.store.provenance import person
 
 PATIENCE_S = 60.0  # with one request: servers come back
 GIVE_UP_S = (0.001, 0.004, 0.02)  # after which somebody looks away, now and then, and never sees the answer

@@ -28,7 +28,7 @@ from rhythm.ids import PersonalKey, personal_key
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.access import Actor
-from rhythm.store.approvals import person
+from rhythm.store.provenance import person
 
 DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", DOCUMENT)})
@@ -55,6 +55,11 @@ class Asker(Record):
 
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
+
+    @property
+    def page_bytes(self) -> int:
+        """How much of a list is read for one page."""
+        return self.app.settings.server_page_bytes
 
     def own(self, key: str | None) -> PersonalKey | None:
         """Their `Idempotency-Key`: another person who uses the same text does not meet it."""

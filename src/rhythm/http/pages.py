@@ -1,29 +1,34 @@
-"""Pages of lists that are read as a whole: no answer is longer than a page."""
+"""Pages of lists: no answer is longer than a page, in items and in bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from starlette.responses import Response
+
+from rhythm.http.answers import JSON, document
+from rhythm.http.guard import Asker
+
 T = TypeVar("T")
 
 
-def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None) -> dict[str, Any]:
-    """In the order of their names; the cursor is the last name of the page before."""
+def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None) -> tuple[list[T], bool]:
+    """Some of what is read as a whole, in the order of their names, after that of the cursor; whether there are more."""
     rest = sorted((item for item in items if cursor is None or name(item) > cursor), key=name)
-    return {"items": rest[:limit], "cursor": name(rest[limit - 1]) if len(rest) > limit else None}
+    return rest[:limit], len(rest) > limit
 
 
-def by_place(items: Sequence[Any], limit: int, cursor: str | None) -> dict[str, Any]:
-    """In their own order; the cursor is how many came before."""
-    begin = _place(cursor)
-    rest = items[begin : begin + limit + 1]
-    return {"items": rest[:limit], "cursor": str(begin + limit) if len(rest) > limit else None}
+def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str]) -> Response:
+    """A page as an answer. `place`: the cursor of the page that begins after this item.
 
-
-def _place(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 12:
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
-    return int(cursor)
+    It ends early when it has become too large, with at least one item."""
+    most, parts, size = ask.page_bytes, list[bytes](), 0
+    for item in items:
+        parts.append(document(item))
+        size += len(parts[-1])
+        if size >= most:
+            break
+    last = len(parts) - 1
+    cursor = place(last) if parts and (more or len(parts) < len(items)) else None
+    return Response(b'{"items":[%b],"cursor":%b}' % (b",".join(parts), document(cursor)), media_type=JSON)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from rhythm.app.views import QueueView, WorkerView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Limit
-from rhythm.http.pages import by_name
+from rhythm.http.pages import by_name, listed
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 
 Queue, Worker = form_of(QueueView, "Queue"), form_of(WorkerView, "Worker")
@@ -28,7 +28,8 @@ PAUSE = PauseQueue()  # without a body
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What is in the queues: all that have work, are paused, or are served by a worker."""
-    return answer(by_name(ask.app.queues(), lambda queue: queue.name, limit, cursor))
+    items, more = by_name(ask.app.queues(), lambda queue: queue.name, limit, cursor)
+    return listed(ask, items, more, lambda n: items[n].name)
 
 
 def pause(ask: Ask, name: Name, body: PauseQueue = PAUSE) -> Response:
@@ -43,4 +44,5 @@ def resume(ask: Ask, name: Name) -> Response:
 
 def workers(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The workers of the database, whatever process they are in; those that died, for a day."""
-    return answer(by_name(ask.app.workers(), lambda worker: worker.name, limit, cursor))
+    items, more = by_name(ask.app.workers(), lambda worker: worker.name, limit, cursor)
+    return listed(ask, items, more, lambda n: items[n].name)

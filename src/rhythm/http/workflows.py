@@ -13,7 +13,7 @@ from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Limit, Name
 from rhythm.http.guard import Asker
-from rhythm.http.pages import by_name
+from rhythm.http.pages import by_name, listed
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
@@ -47,7 +47,8 @@ def register(ask: Ask, body: NewWorkflow) -> Response:
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The current version of every workflow, by name."""
-    return answer(by_name(ask.app.workflows(), lambda view: view.name, limit, cursor))
+    items, more = by_name(ask.app.workflows(), lambda view: view.name, limit, cursor)
+    return listed(ask, items, more, lambda n: items[n].name)
 
 
 def get(ask: Ask, name: Name) -> Response:

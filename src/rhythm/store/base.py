@@ -24,6 +24,7 @@ from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.operating import OperatingStore
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
+from rhythm.store.reading import Found, TraceStore
 from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
@@ -662,7 +663,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
+class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -953,15 +954,23 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
 
     @abstractmethod
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
-    ) -> list[Execution]:
+        self,
+        name: str | None,
+        status: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        brief: bool = False,
+        most_bytes: int | None = None,
+    ) -> Found[Execution]:
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
 
-        `brief`: without inputs, results and what they await, which may be large.
+        `brief`: without inputs, results and what they await, which may be large. `most_bytes`: no more than these and one row.
         """
 
     @abstractmethod
-    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
+    def children(
+        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+    ) -> Found[Execution]:
         """In the order of their numbers, beginning after this one."""
 
     @abstractmethod

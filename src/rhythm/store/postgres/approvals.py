@@ -30,6 +30,7 @@ from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.rows import US, fields
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.provenance import provenance_of
+from rhythm.store.reading import Found
 
 
 class PostgresApprovals(PostgresAccess, ApprovalStore):
@@ -140,8 +141,14 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
 
     @alone
     def approvals(
-        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
-    ) -> list[StoredApproval]:
+        self,
+        role: str | None,
+        status: str | None,
+        execution_id: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        most_bytes: int | None = None,
+    ) -> Found[StoredApproval]:
         at, id = before or (None, None)
         where, values = [b"NOT a.held"], dict[str, Any](limit=limit, role=role, execution=execution_id, at=at, id=id, status=status)
         later = b"(a.created_at, a.id) < (%(at)s, %(id)s)"
@@ -153,7 +160,8 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
                 where.append(condition)
         order = b" ORDER BY a.created_at DESC, a.id DESC LIMIT %(limit)s"
         text = SQL["approval"] + b" WHERE " + b" AND ".join(where) + order
-        return [StoredApproval(*row) for row in self.db.query(text, values).fetchall()]
+        rows, cut = self.db.some(text, values, ("data", "reason", "comment", "stages"), most_bytes)
+        return Found.of((StoredApproval(*row) for row in rows), cut)
 
     @alone
     def approval(self, id: str) -> StoredApproval | None:
@@ -163,8 +171,14 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
         return [StoredDecision(*row) for row in self._all("decisions", ids=list(ids))]
 
-    def resumes(self, id: str) -> list[ResumeRequest]:
-        return [ResumeRequest(*row) for row in self._all("resumes", id=id)]
+    @alone
+    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+        values = {"id": id, "after": after, "limit": limit}
+        rows, cut = self.db.some(SQL["resumes"], values, ("trigger_data", "reason", "error_message"), most_bytes)
+        return Found.of((ResumeRequest(*row) for row in rows), cut)
+
+    def last_resumes(self, id: str) -> list[ResumeRequest]:
+        return [ResumeRequest(*row) for row in self._all("last_resumes", id=id)]
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:
