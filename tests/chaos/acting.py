@@ -94,6 +94,9 @@ class Person:
         except httpx.TransportError:
             self.book.count("looked away" if give_up_s else "cut off")
             return None
+        if got.status_code == 429 and got.json()["code"] == "too_many_requests":  # nothing was done
+            self.book.count("429")
+            return None
         if got.status_code >= 500:
             self.book.count(f"{got.status_code}")
         return Answer(got.status_code, got.json())

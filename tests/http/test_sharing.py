@@ -209,8 +209,8 @@ def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(app:
     with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
         asked = ask(ada, 3 * share)
         until(lambda: made.shares._at_once.total() == 3 * share)
-        until(lambda: held.inside == share)
-        assert otto.get("/api/v1/executions").status_code == 200
+        until(lambda: held.inside >= share)
+        assert [otto.get("/api/v1/executions").status_code for _ in range(5)] == [200] * 5
         held.let_go()
         assert [each.result().status_code for each in asked] == [422] * 3 * share
         until(lambda: (made.shares._threads, made.shares._at_once) == ({}, {}))
@@ -222,6 +222,7 @@ def test_who_comes_in_and_health_are_answered_while_all_threads_are_busy(make_ap
     with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
         ask(ada, 60)
         until(lambda: held.inside == 40 and made.shares._at_once.total() == 60)
+        ada.timeout = otto.timeout = httpx.Timeout(20)
         assert otto.post("/api/v1/executions", json={"workflow": "wait"}).status_code == 403
         assert httpx.get(f"{ada.base_url}/api/v1/executions").status_code == 401
         assert (ada.get("/healthz").status_code, ada.get("/readyz").status_code) == (200, 200)
