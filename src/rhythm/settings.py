@@ -343,7 +343,7 @@ SETTINGS: dict[str, Setting] = {
     "server_write_timeout": Setting("server_write_timeout_s", 20.0, _length_s, "then a client that takes nothing is cut off", _show_length),
     "server_requests_per_second": Setting("server_requests_per_second", 200, _count, "of one token on average; for a moment twice as many"),
     "server_requests_at_once": Setting("server_requests_at_once", 100, _count, "of one token, until they are answered"),
-    "server_threads_per_token": Setting("server_threads_per_token", 4, _count, "of the 40 threads that answer; its other requests wait"),
+    "server_threads_per_token": Setting("server_threads_per_token", 2, _count, "of the 40 threads that answer; its other requests wait"),
     "server_streams": Setting("server_streams", 1000, _count, "streams of a server"),
     "server_streams_per_token": Setting("server_streams_per_token", 100, _count, "of these, of one token"),
     "server_failures_per_minute": Setting("server_failures_per_minute", 60, _count, "requests without a valid token from one address"),

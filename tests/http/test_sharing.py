@@ -16,8 +16,9 @@ from rhythm.app import Rhythm
 from rhythm.http import Server, server, sharing
 from rhythm.http.problems import Refused
 from rhythm.http.sharing import KNOWN, Buckets, whose
-from rhythm.store.postgres.connection import SESSIONS
+from rhythm.store.postgres import connection
 from rhythm.store.postgres.store import PostgresStore
+from rhythm.store.sqlite.session import IDLE
 from tests.app.conftest import MakeApp
 from tests.http.conftest import FLOWS, Client, until
 from tests.support.counting import counting
@@ -167,6 +168,7 @@ def test_an_address_that_fails_too_often_is_not_looked_up_again(make_app: MakeAp
                 answer = eve.get("/api/v1/executions")
             assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (429, "too_many_failures", "20")
             assert asked.statements == []
+            assert nobody.get("/api/v1/executions").status_code == 429
             assert ada.get("/api/v1/executions").status_code == 200, "who was let in before is not shut out by a neighbour"
             assert otto.get("/api/v1/executions").status_code == 429
             clock.now += 20
@@ -228,20 +230,37 @@ def test_who_comes_in_and_health_are_answered_while_all_threads_are_busy(make_ap
         assert (ada.get("/healthz").status_code, ada.get("/readyz").status_code) == (200, 200)
 
 
+def test_one_at_a_time_registers_workflows_and_others_are_answered_meanwhile(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held()
+    monkeypatch.setattr(app, "register", held)
+    made, secrets = Server(app), [app.create_token(name, roles=["author"]).secret for name in ("Ada", "Otto", "Grace")]
+    with serving(made) as base, ThreadPoolExecutor(10) as pool, ExitStack() as stack:
+        clients = [stack.enter_context(Client(base, secret)) for secret in secrets]
+        asked = [pool.submit(client.post, "/api/v1/workflows", json={"source": "x"}) for client in clients for _ in range(2)]
+        stack.callback(held.let_go)
+        until(lambda: made.shares._at_once.total() == 6 and held.inside >= 1)
+        assert [client.get("/api/v1/executions").status_code for client in clients] == [200] * 3
+        held.let_go()
+        assert [each.result().status_code for each in asked] == [422] * 6
+    assert held.most == 1
+
+
 @contextmanager
-def busy(app: Rhythm) -> Iterator[None]:
-    """All connections with which one looks are in use."""
+def busy(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All connections with which one looks are in use, and nobody has the patience to open another."""
+    monkeypatch.setattr(connection, "PATIENCE_S", 1000.0)
     with ExitStack() as stack:
         if isinstance(app.store, PostgresStore):
-            for _ in range(SESSIONS):
+            for _ in range(app.store.db._sessions):
                 stack.enter_context(app.store.db._room)
         else:
-            stack.enter_context(app.store._reader._lock)  # type: ignore[attr-defined]
+            for _ in range(IDLE):
+                app.store._readers._taken().close()  # type: ignore[attr-defined]
         yield
 
 
-def test_who_comes_in_waits_for_nobody_who_looks(app: Rhythm) -> None:
-    with served(app, "Ada") as (_, (ada,)), busy(app):
+def test_who_comes_in_waits_for_nobody_who_looks(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(app, "Ada") as (_, (ada,)), busy(app, monkeypatch):
         assert ada.post("/api/v1/executions", json={"workflow": "wait"}).status_code == 403
         assert ada.get("/readyz").status_code == 200
 

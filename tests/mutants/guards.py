@@ -1274,12 +1274,16 @@ SERVED = (
         engine=(Change("http/sharing.py", "thread", "asyncio.Semaphore(self.settings.server_threads_per_token)", "asyncio.Semaphore(99)"),),
     ),
     Guard(
+        "who computes for long does so alone", (f"{SHARED}one_at_a_time_registers_workflows_and_others_are_answered_meanwhile",),
+        engine=(Change("http/sharing.py", "thread", "self._alone if alone else nullcontext()", "nullcontext()"),),
+    ),
+    Guard(
         "who comes in has threads of their own", (f"{SHARED}who_comes_in_and_health_are_answered_while_all_threads_are_busy",),
         engine=(Change("http/guard.py", "_ask", ", limiter=self._threads", ""),),
     ),
     Guard(
         "who comes in has a connection of their own", (f"{SHARED}who_comes_in_waits_for_nobody_who_looks",),
-        (Change("store/sqlite/access.py", "token", ", at_the_door=True", ""),),
+        postgres=(Change("store/postgres/access.py", "token", "self.door.alone(lambda: self.door", "self.db.alone(lambda: self.db"),),
     ),
     Guard(
         "streams have so many places", (f"{SHARED}no_more_streams_than_there_are_places_however_many_come_at_once",),

@@ -92,7 +92,5 @@ def _sqlite(asked: Asked) -> Any:
 
 def _reopen(store: Any) -> None:
     """The next look opens its connection anew."""
-    for reader in (store._reader, store._door):
-        if reader._db is not None:
-            reader._db.close()
-            reader._db = None
+    while store._readers._idle:
+        store._readers._idle.pop().close()

@@ -32,6 +32,7 @@ OPTIONS = (
     DATABASE,
 )
 GRACE_S = 10  # for requests that are under way when it is stopped
+SWITCH_S = 0.001  # that a thread computes before another gets its turn: a request needs several, and others may compute for long
 BACKLOG = 2048  # connections that wait in the system until they are taken
 AT_ONCE = 16  # that are taken before anything else is done: each is a file, and they are counted only then
 SEND_BUFFER = 256 * 1024  # bytes that the system keeps for a client that takes its time; as much as it likes would be megabytes
@@ -72,6 +73,7 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
     from rhythm.http.connections import Connections, open_files
 
     _log()
+    sys.setswitchinterval(SWITCH_S)
     api = Server(app, tokens=tokens or None)
     connections = Connections(app.settings, open_files(), _proxies(args), api.refusals.cut)
     api.shares.most_streams = min(api.shares.most_streams, connections.most * 3 // 4)  # the rest is for those who ask

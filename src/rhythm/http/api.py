@@ -61,7 +61,7 @@ class Guarded(APIRoute):
             if reads or route.body:
                 await given.body()  # whoever sends it slowly holds no thread meanwhile
             shares: Shares = request.scope["rhythm.server"].shares
-            async with shares.thread(asker.who):
+            async with shares.thread(asker.who, route.alone or given.is_large):
                 return await handle(given)
 
         return guarded

@@ -16,7 +16,8 @@ from rhythm.limits import DEFAULT_LIMITS
 ENVELOPE = 64 * 1024  # around the largest value
 LARGEST = DEFAULT_LIMITS.payload_bytes + ENVELOPE
 LIMITS = DEFAULT_LIMITS.replace(payload_bytes=LARGEST)
-LARGE = 16 * 1024  # takes long enough to parse that others should not wait for it
+LARGE = 16 * 1024  # takes long enough to parse that others should not wait for it,
+LONG = 128 * 1024  # and so long that it is done for one at a time
 READ_S = 30.0  # for the whole body
 JSON_KINDS = ("application/json",)
 
@@ -46,6 +47,11 @@ class Body(Request):
         except ClientDisconnect:
             raise Refused(400, "body_incomplete", "the body ended early") from None
         return b"".join(chunks)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its body has been read, and takes long to parse."""
+        return len(getattr(self, "_body", b"")) > LONG
 
     async def json(self) -> Any:
         text = await self.body()

@@ -30,7 +30,8 @@ from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.access import Actor
 from rhythm.store.provenance import person
 
-DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address
+DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address,
+DOCUMENT_WORTH = 10  # for as many requests as this
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", DOCUMENT)})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -87,7 +88,7 @@ class Guard:
         """Whoever asks; None for what is public. `Refused` for all others."""
         if (scope["method"], path_of(scope)) in PUBLIC:
             if path_of(scope) == DOCUMENT:
-                self.shares.request(f"document {whose(address_of(scope))}")
+                self.shares.request(f"document {whose(address_of(scope))}", DOCUMENT_WORTH)
             return None
         headers = Headers(scope=scope)
         _refuse_two_lengths(headers)
@@ -99,7 +100,7 @@ class Guard:
             self.shares.request(who := f"address {whose(address)}")
             return Asker(self.app, Actor(self.user, source=address), OPEN, who)
         try:
-            return await self._by_token(_secret(given), address, scope)
+            return await self._by_token(self._secret_from(given, address), address, scope)
         except Refused as refusal:
             if refusal.status_code == 401:
                 self.shares.failed(address)
@@ -111,12 +112,20 @@ class Guard:
             self.tokens = True
         return not self.tokens
 
+    def _secret_from(self, given: str | None, address: str) -> str:
+        try:
+            return _secret(given)
+        except Refused:
+            self.shares.may_fail(address)
+            raise
+
     async def _by_token(self, secret: str, address: str, scope: Scope) -> Asker:
         """Whoever has this secret. Who asks too often is refused before the database is asked: one who had a valid token by its count,
         all others by that of their address."""
         form, digest = SECRET.fullmatch(secret), sha256(secret.encode("utf-8", "surrogatepass")).digest()
         scope["rhythm.claimed"] = form[1] if form else ""
         if known := self._tokens.get(digest):
+            scope["rhythm.known"] = known
             self.shares.request(known)
         else:
             self.shares.may_fail(address)

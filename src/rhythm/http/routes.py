@@ -28,6 +28,7 @@ class Route(Record):
     answers: dict[int, Model | str | None]  # a form, or the media type of what is no JSON
     problems: tuple[int, ...] = ()
     body: dict[str, Any] | None = None  # what the document says of a body that its function reads by itself
+    alone: bool = False  # it computes for long: one at a time
 
 
 READ, SCHEDULE = "execution:read", "schedule:write"
@@ -39,7 +40,7 @@ ROUTES = (
     Route("GET", "/healthz", health.healthz, None, {200: Health}, (503,)),
     Route("GET", "/readyz", health.readyz, None, {200: Readiness, 503: Readiness}),
     Route("GET", "/metrics", health.metrics, READ, {200: "text/plain"}),
-    Route("POST", f"{V1}/workflows", workflows.register, "workflow:write", {201: workflows.Registered}, WITH_BODY),
+    Route("POST", f"{V1}/workflows", workflows.register, "workflow:write", {201: workflows.Registered}, WITH_BODY, alone=True),
     Route("GET", f"{V1}/workflows", workflows.find, READ, {200: workflows.Workflows}, (422,)),
     Route("GET", f"{V1}/workflows/{{name}}", workflows.get, READ, {200: workflows.Detail}, OF_ONE),
     Route("GET", f"{V1}/workflows/{{name}}/graph", workflows.draw, READ, {200: workflows.Drawn}, OF_ONE),

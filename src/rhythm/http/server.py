@@ -13,6 +13,7 @@ from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
@@ -35,6 +36,7 @@ HEADERS = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _TLS = (b"strict-transport-security", b"max-age=31536000")
+SERVING = 8  # threads whose questions the database is to answer at the same time
 PIECE = 64 * 1024  # of an answer, after which the client must have taken what came before it
 PENALTY_S = 0.25  # until somebody who asks too often is told so: whoever does not wait by themselves is slowed down
 
@@ -48,6 +50,7 @@ class Server:
         self.shares, self.refusals = Shares(app.settings), Refusals()
         self.guard, self.watcher, self.counts = Guard(app, tokens, self.shares), Watcher(app), Counts(self)
         self._probe = Probe(lambda: app.store.token(""))  # by the way of those who come in, which others cannot block
+        app.store.expect(SERVING)
         self._looking: asyncio.Future[list[str]] | None = None
         self._alone, self._api = Router(lifespan=self.lifespan), api()
 
@@ -95,6 +98,13 @@ class Server:
             case "websocket":
                 await send({"type": "websocket.close", "code": 1008})
 
+    async def _slow_down(self, scope: Scope, response: Response) -> None:
+        """Whoever asks too often waits for being told so; and who is nobody in particular must come back for more."""
+        scope["rhythm.hasty"] = True
+        if "rhythm.known" not in scope:
+            response.headers["Connection"] = "close"
+        await asyncio.sleep(PENALTY_S if "rhythm.known" in scope else 4 * PENALTY_S)
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, gone = time.perf_counter(), False
 
@@ -121,8 +131,7 @@ class Server:
             except Exception as refusal:
                 response = await told(Request(scope), refusal)
                 if response.status_code == 429:
-                    scope["rhythm.hasty"] = True
-                    await asyncio.sleep(PENALTY_S)
+                    await self._slow_down(scope, response)
                 return await response(scope, receive, sent)
             scope["rhythm.places"] = places
             try:

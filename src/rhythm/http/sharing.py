@@ -12,7 +12,7 @@ import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from rhythm.http.problems import Refused
@@ -38,12 +38,12 @@ class Buckets:
         left, at = self._left.get(who, (self.burst, 0.0))
         return min(self.burst, left + (self.clock() - at) * self.rate) if who in self._left else self.burst
 
-    def take(self, who: str) -> float:
-        """Takes one: 0, or the seconds until there is one to take."""
+    def take(self, who: str, much: float = 1) -> float:
+        """Takes so much: 0, or the seconds until there is so much to take."""
         left = self.left(who)
-        if left < 1:
-            return (1 - left) / self.rate
-        self._left[who] = left - 1, self.clock()
+        if left < much:
+            return (much - left) / self.rate
+        self._left[who] = left - much, self.clock()
         self._left.move_to_end(who)
         if len(self._left) > KNOWN:
             self._left.popitem(last=False)
@@ -60,15 +60,16 @@ class Shares:
         self._requests, self._failures = Buckets(rate, rate * BURST_S, clock), Buckets(failures / 60, failures, clock)
         self._at_once, self._streams = Counter[str](), Counter[str]()
         self._threads: dict[str, asyncio.Semaphore] = {}
+        self._alone = asyncio.Semaphore(1)
         self._wanting = Counter[str]()  # those who have a thread of their share, or wait for one
 
     @property
     def streams(self) -> int:
         return self._streams.total()
 
-    def request(self, who: str) -> None:
-        """Counts a request. `Refused` if there were too many lately."""
-        if seconds := self._requests.take(who):
+    def request(self, who: str, much: float = 1) -> None:
+        """Counts a request, for as many as it is worth. `Refused` if there were too many lately."""
+        if seconds := self._requests.take(who, min(much, self._requests.burst)):
             what = f"at most {self.settings.server_requests_per_second} requests a second"
             raise _too_many("too_many_requests", f"{what} are answered: wait, and ask less often", seconds)
 
@@ -99,12 +100,13 @@ class Shares:
             yield
 
     @asynccontextmanager
-    async def thread(self, who: str) -> AsyncIterator[None]:
-        """Waits until one of the threads that one token may use at once is free: the others are for the others."""
+    async def thread(self, who: str, alone: bool = False) -> AsyncIterator[None]:
+        """Waits until one of the threads that one token may use at once is free: the others are for the others. `alone`: before that, until
+        nobody else computes for long, which would take as long beside another, and keep everybody waiting meanwhile."""
         self._wanting[who] += 1
         share = self._threads.setdefault(who, asyncio.Semaphore(self.settings.server_threads_per_token))
         try:
-            async with share:
+            async with self._alone if alone else nullcontext(), share:
                 yield
         finally:
             if _give_back(self._wanting, who) == 0:

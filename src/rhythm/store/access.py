@@ -268,8 +268,7 @@ class AccessStore(ABC):
 
     @abstractmethod
     def token(self, id: str) -> StoredToken | None:
-        """A token, also one that is no longer valid. One statement, on a connection that is for nothing else: whoever comes in does not
-        wait for those who look at something large."""
+        """A token, also one that is no longer valid. One statement, which waits for nobody who looks at something large."""
 
     @abstractmethod
     def tokens(self) -> list[StoredToken]:

@@ -949,6 +949,9 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
 
     # reading
 
+    def expect(self, threads: int) -> None:
+        """So many threads may ask at once from now on: they are not to wait for each other."""
+
     @abstractmethod
     def get(self, ids: Sequence[str]) -> dict[str, Execution]: ...
 

@@ -101,7 +101,7 @@ class Connection:
     ) -> None:
         """`tell` is called after the commit of what can be claimed, with its queues."""
         self.url, self.schema, self.clock, self.access, self._tell = url, schema, clock, access, tell
-        self._mine, self._room = Mine(), threading.Semaphore(SESSIONS)
+        self._mine, self._room, self._sessions = Mine(), threading.Semaphore(SESSIONS), SESSIONS
         self._idle: list[Session] = []
         self._last: Session | None = None
         self.era = 0  # counts the times that sessions were lost: those of another one are not used again
@@ -109,9 +109,15 @@ class Connection:
 
     def close(self) -> None:
         """Lets those who are using it end first."""
-        taken = [self._room.acquire(timeout=PATIENCE_S) for _ in range(SESSIONS)]
+        taken = [self._room.acquire(timeout=PATIENCE_S) for _ in range(self._sessions)]
         self._forget()
         self._room.release(sum(taken))
+
+    def expect(self, threads: int) -> None:
+        """As many sessions as there are threads that ask at once; they are opened when they are needed."""
+        more = max(threads - self._sessions, 0)
+        self._sessions += more
+        self._room.release(more) if more else None
 
     @property
     def backend(self) -> int:

@@ -663,6 +663,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     # reading
 
+    def expect(self, threads: int) -> None:
+        self.db.expect(threads)
+
     @alone
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
         return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}

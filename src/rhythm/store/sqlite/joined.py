@@ -48,7 +48,7 @@ class JoinedStore(SqliteStore):
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor.rowcount
 
-    def _read_some(self, text: str, args: Any, most_bytes: int | None = None, at_the_door: bool = False) -> tuple[list[Any], bool]:
+    def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         return up_to(self._run(text, args)[0], most_bytes)
 
     def _cursor(self) -> sqlite3.Cursor:

@@ -1,4 +1,4 @@
-"""The way to SQLite: a connection that writes, used by one thread at a time, one for those who only look, and one for those who come in.
+"""The way to SQLite: a connection that writes, used by one thread at a time, and others for those who only look.
 
 `BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here. Commits are synced to disk
 before they are acknowledged.
@@ -27,6 +27,7 @@ SQL = {
     for name, text in statements(PACKAGE, file).items()
 }
 BUSY_MS = 30_000
+IDLE = 4  # connections of those who look that stay open
 US = 1_000_000
 PRIVATE = 0o600  # the permissions of a new file; a umask may take more away
 _making = threading.Lock()  # to close a file gives up the locks that other connections of this process have on it: so nobody has any yet
@@ -78,30 +79,44 @@ def _to_do(problem: sqlite3.Error) -> str:
     )
 
 
-class Reader:
-    """A connection that only reads, for one thread at a time; it is opened when somebody first looks."""
+class Readers:
+    """Connections that only read, one for each thread that looks: nobody waits for another who looks at something large."""
 
     def __init__(self, path: str) -> None:
         self.path, self._lock = path, threading.Lock()
-        self._db: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._closed: sqlite3.Connection | None = None
 
     def read(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         """The rows of a statement up to a size; whether there are more."""
-        with self._lock:
-            if self._db is None:
-                self._db = connect(self.path, "ro")
-            rows = self._db.execute(text, args)
+        db = self._taken()
+        try:
+            rows = db.execute(text, args)
             try:
                 return up_to(rows, most_bytes)
             finally:
                 rows.close()  # what is not read to its end would keep the file as it was then
+        finally:
+            self._give_back(db)
+
+    def _taken(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed is not None or self._idle:
+                return self._closed or self._idle.pop()
+        return connect(self.path, "ro")
+
+    def _give_back(self, db: sqlite3.Connection) -> None:
+        with self._lock:
+            if self._closed is None and len(self._idle) < IDLE:
+                return self._idle.append(db)
+        db.close()
 
     def close(self, closed: sqlite3.Connection) -> None:
         """`closed`: what says so to whoever looks after this."""
         with self._lock:
-            if self._db is not None:
-                self._db.close()
-            self._db = closed
+            idle, self._idle, self._closed = self._idle, [], closed
+        for db in idle:
+            db.close()
 
 
 class Session:
@@ -117,7 +132,7 @@ class Session:
 
     def _begin(self, create: bool) -> None:
         self._lock = threading.RLock()
-        self._reader, self._door = Reader(self.path), Reader(self.path)
+        self._readers = Readers(self.path)
         try:
             self._db = _opened(self.path, self.clock, create)
         except sqlite3.Error as problem:
@@ -125,7 +140,7 @@ class Session:
 
     def renew(self) -> Any:
         """A database in memory is a copy now, and the child's own."""
-        before = self._db, self._reader, self._door
+        before = self._db, self._readers
         if self.path != ":memory:":
             self._begin(create=False)
         return before
@@ -133,8 +148,7 @@ class Session:
     def close(self) -> None:
         with self._lock:
             self._db.close()
-            for reader in (self._reader, self._door):
-                reader.close(self._db)
+            self._readers.close(self._db)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -158,17 +172,16 @@ class Session:
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 
-    def _read(self, text: str, args: Any = (), at_the_door: bool = False) -> list[Any]:
-        """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write.
-        `at_the_door`: nor for those who look at something else."""
-        return self._read_some(text, args, at_the_door=at_the_door)[0]
+    def _read(self, text: str, args: Any = ()) -> list[Any]:
+        """What is committed. Of a file it has connections of its own: whoever looks waits for no call that waits to write."""
+        return self._read_some(text, args)[0]
 
-    def _read_some(self, text: str, args: Any, most_bytes: int | None = None, at_the_door: bool = False) -> tuple[list[Any], bool]:
+    def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         """What is committed, up to a size, and whether there is more."""
         if self.path == ":memory:":
             return up_to(self._run(text, args)[0], most_bytes)
         try:
-            return (self._door if at_the_door else self._reader).read(text, args, most_bytes)
+            return self._readers.read(text, args, most_bytes)
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 
