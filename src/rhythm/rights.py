@@ -78,6 +78,11 @@ def within(scope: Scope, name: str | None) -> bool:
     return scope is None or (name is not None and any(matches(pattern, name) for pattern in scope))
 
 
+def limited(roles: Iterable[str]) -> bool:
+    """Whether it depends on a name what the roles allow."""
+    return any(":" in role for role in roles)
+
+
 def matches(pattern: str, name: str) -> bool:
     """Whether a name is as the pattern says: `*` stands for any characters, also none, and every other one for itself.
 
@@ -96,6 +101,12 @@ def matches(pattern: str, name: str) -> bool:
             return False
         place = found + len(part)
     return True
+
+
+def prefixes(scope: tuple[str, ...]) -> list[str]:
+    """How the names of a scope begin: whatever is in it begins with one of these."""
+    begins = {pattern.partition(ANY)[0] for pattern in scope}
+    return sorted(one for one in begins if not any(one != other and one.startswith(other) for other in begins))
 
 
 def permissions(roles: Iterable[str]) -> tuple[str, ...]:

@@ -135,9 +135,10 @@ class Access(Part):
     ) -> NewToken:
         """Makes a token for whoever has this name; its secret is seen only in what this returns.
 
-        `roles` are those of Rhythm (viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
-        roles, else viewer), `business_roles` your own: whose approvals it may decide. It is valid for as long as `expires` says, else
-        until it is revoked. Everyone needs a token of their own: two people with one name are one to the rule of four eyes.
+        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
+        roles, else viewer. `viewer:order*` is a viewer only of workflows and queues of such names. `business_roles` are your own: whose
+        approvals it may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their
+        own: two people with one name are one to the rule of four eyes.
         """
         name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
         known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.rights import allows
+from rhythm.rights import allows, limited
 
 GENESIS = "0" * 64  # what stands before the first row
 PAGE = 1000  # rows that are verified at a time
@@ -30,6 +30,7 @@ class Actor(Record):
     roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
+    rights: tuple[str, ...] | None = None  # the roles of Rhythm by which it was let in; None: whoever let it in answers for it
 
 
 class Act(Record):
@@ -121,9 +122,17 @@ class StoredToken(Record):
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= self.now else "active"
 
-    def entitlement(self) -> tuple[Collection[str], Collection[str]]:
-        """The business roles with which it may decide, and those with which it may no more: all, if it is no longer valid."""
-        if self.status == "active" and allows(self.roles, "approval:decide"):
+    @property
+    def limited(self) -> bool:
+        """Whether it depends on a name what it may do."""
+        return limited(self.roles)
+
+    def entitlement(self, root: str | None) -> tuple[Collection[str], Collection[str]]:
+        """The business roles with which it may decide, and those with which it may no more: all, if it is no longer valid.
+
+        `root`: the name at the root of the execution that asks; only if it is `limited` it must be given.
+        """
+        if self.status == "active" and allows(self.roles, "approval:decide", root):
             return self.business_roles, self.taken_roles
         return (), (*self.business_roles, *self.taken_roles)
 

@@ -32,6 +32,9 @@ from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import SQL, US
 
+OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
+  WHERE i.id = a.execution_id AND r.name IN (SELECT value FROM json_each(?)))"""
+
 
 class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
     def decide(self, id: str, decision: Decision) -> Verdict | None:
@@ -39,7 +42,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             approval, now, actor = self._approval(id), self.clock(), decision.actor
             if approval is None or approval.held:
                 return None
-            held, revoked = self._business_roles(actor, now)
+            held, revoked = self._business_roles(actor, now, approval.execution_id)
             concerned = {name for (name,) in self._all("concerned", {"id": approval.execution_id})}
             verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned, now)
             if not verdict.refusal and not verdict.repeated:
@@ -185,13 +188,14 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
     # reading
 
     def approvals(
-        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
-    ) -> list[StoredApproval]:
+        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int,
+        names: Sequence[str] | None = None,
+    ) -> list[StoredApproval]:  # fmt: skip
         where, args = ["NOT a.held"], list[Any]()
         family = "(a.execution_id = ? OR (a.execution_id >= ? AND a.execution_id < ?))"
         conditions = (
             ("a.role = ?", role), (family, execution_id, f"{execution_id}.", f"{execution_id}/"),
-            ("(a.created_at, a.id) < (?, ?)", *(before or [None])),
+            ("(a.created_at, a.id) < (?, ?)", *(before or [None])), (OF_ROOTS, None if names is None else json.dumps(names)),
         )  # fmt: skip
         for condition, *values in conditions:
             if values[0] is not None:
