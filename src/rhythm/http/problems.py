@@ -28,6 +28,7 @@ STATUS: dict[type[Exception], int] = {
     errors.UnknownApproval: 404,
     errors.UnknownSchedule: 404,
     errors.ScheduleOfWorkflow: 409,
+    errors.ScheduleTaken: 409,
     errors.Denied: 403,
     errors.Undecidable: 409,
     errors.Conflict: 409,
