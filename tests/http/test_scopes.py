@@ -299,6 +299,8 @@ def test_queues_go_by_their_own_names(world: World, app: Rhythm, client: MakeCli
     assert (answer.status_code, answer.json()["code"]) == (403, "permission_missing")
     assert "for the queue `payment`, and the token has it for `order*` only" in answer.json()["detail"]
     assert [row.object for row in app.audit(action="queue.pause")] == ["order/x"]
+    listed = [queue["name"] for queue in otto.get("/api/v1/queues").json()["items"]]
+    assert listed == sorted(["order/x", *(thing.queue for name, thing in world.things.items() if name in ("order", "order_eu"))])
 
 
 def test_how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it(app: Rhythm, world: World, client: MakeClient) -> None:

@@ -1016,7 +1016,6 @@ def pure_right(name: str) -> tuple[str, ...]:
     return (f"tests/test_rights.py::test_{name}",)
 
 
-THEIRS = "nothing_that_is_not_theirs_is_told_to_anybody_and_nothing_that_is_theirs_is_refused"
 SCOPES = (
     Guard(
         "a name fits to its end", pure_right("patterns"),
@@ -1043,7 +1042,7 @@ SCOPES = (
         engine=(Change("http/objects.py", "_approval", "return name if within(scope, name) else no_approval(id)", "return name"),),
     ),
     Guard(
-        "a workflow that is not theirs is not shown", scoped(THEIRS),
+        "a workflow that is not theirs is not shown", scoped("what_is_not_theirs_is_answered_exactly_like_what_does_not_exist"),
         engine=(Change("http/objects.py", "_workflow", "if not within(scope, name):", "if False:"),),
     ),
     Guard(
@@ -1110,7 +1109,7 @@ SCOPES = (
         engine=(Change("app/operating.py", "bulk", "names=self._names(scope)", "names=None"),),
     ),
     Guard(
-        "a list is of what is theirs", scoped("lists_have_all_that_is_theirs_and_nothing_else_in_whole_pages"),
+        "a list is of what is theirs", scoped("queues_go_by_their_own_names"),
         engine=(Change("http/guard.py", "seen", "if within(scope, name(item))", "if True"),),
     ),
     Guard(
