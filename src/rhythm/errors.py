@@ -184,8 +184,8 @@ class UnknownApproval(RhythmError):
 
 
 class Denied(RhythmError):
-    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked` or `self_approval`; of a registration
-    `permission_missing`."""
+    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or
+    `too_many_contributors`; of a registration `permission_missing`."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

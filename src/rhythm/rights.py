@@ -110,9 +110,9 @@ def prefixes(scope: tuple[str, ...]) -> list[str]:
 
 
 def permissions(roles: Iterable[str]) -> tuple[str, ...]:
-    """All that the roles allow for something, in the order of the table."""
+    """All that the roles allow for everything, in the order of the table."""
     held = tuple(roles)
-    return tuple(permission for permission in PERMISSIONS if allows_some(held, permission))
+    return tuple(permission for permission in PERMISSIONS if allows(held, permission))
 
 
 def problem_with_roles(roles: Iterable[str]) -> str:

@@ -271,7 +271,7 @@ def test_a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs(world:
 def test_a_schedule_that_starts_something_else_by_then_is_not_theirs(world: World, app: Rhythm, act: str) -> None:
     """It is looked at in the transaction that changes it: between the guard and that, another may have changed its workflow."""
     payment = world.things["payment"]
-    actor = app.create_token("Otto", roles=["operator:order*"]).view.actor().replace(rights=("operator:order*",))
+    actor = app.create_token("Otto", roles=["operator:order*"]).view.actor()
     before = app.get_schedule(payment.schedule)
     with pytest.raises(Exception, match="there is no schedule"):
         getattr(app, f"{act}_schedule")(payment.schedule, by=actor)

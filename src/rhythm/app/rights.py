@@ -22,7 +22,7 @@ from rhythm.durations import duration_s
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
 from rhythm.record import Record
-from rhythm.rights import permissions, problem_with_roles
+from rhythm.rights import allows, permissions, problem_with_roles
 from rhythm.store.access import Actor, AuditRow, Filter, Grant, Head, StoredToken
 
 DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
@@ -50,11 +50,16 @@ class TokenView(Record):
 
     @property
     def permissions(self) -> tuple[str, ...]:
+        """What it allows for everything."""
         return permissions(self.roles)
+
+    def allows(self, permission: str, name: str | None = None) -> bool:
+        """Whether it allows this for the workflow or queue of this name; without a name, for everything."""
+        return allows(self.roles, permission, name)
 
     def actor(self, source: str = "") -> Actor:
         """Whoever acts with this token; which business roles it has is looked up when it decides."""
-        return Actor(self.name, token=self.id, source=source)
+        return Actor(self.name, token=self.id, source=source, token_roles=self.roles)
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""

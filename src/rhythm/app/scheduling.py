@@ -15,7 +15,7 @@ from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
 from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, ScheduleTaken, UnknownSchedule
 from rhythm.record import Record
-from rhythm.rights import Scope, allows, within
+from rhythm.rights import Scope, allows, limited, within
 from rhythm.slots import EPOCH, US, catch_up_number, zone
 from rhythm.slots import slots as slots_of
 from rhythm.store.schedules import Due, Fire, Firing, Schedule
@@ -122,7 +122,7 @@ class Schedules(Part):
         def change(before: Schedule | None, now: int) -> Schedule:
             if before is not None and not _may(actor, before):
                 raise ScheduleTaken(f"there is a schedule {name!r:.80} already, of something else: choose another name")
-            after = put(before, name, wanted, now, actor.name)
+            after = put(before, name, wanted, now, actor)
             if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
             return after
@@ -206,7 +206,7 @@ class Schedules(Part):
         program, id = self._current(schedule.workflow, self.store), self._new_id()
 
         def plan(due: Sequence[Due]) -> list[Firing]:
-            return [run_now(each, program, lambda: id, key, actor.name) for each in due if _is_theirs(actor, each.schedule)]
+            return [run_now(each, program, lambda: id, key, actor) for each in due if _is_theirs(actor, each.schedule)]
 
         fires = self.store.fire_schedules([schedule.name], plan, actor)
         if not fires:
@@ -251,12 +251,12 @@ class Schedules(Part):
         self._change_schedule(self._schedule(name)[0].name, _there(watched, actor), actor, action)
         return different
 
-    def _registered_schedules(self, definitions: Sequence[Definition]) -> Registered:
+    def _registered_schedules(self, definitions: Sequence[Definition], actor: Actor | None) -> Registered:
         """What becomes of the schedules that the annotations of these workflows have made."""
         from rhythm.engine.schedules import registered
 
         wanted = {definition.name: list(self._annotated_schedules(self._loaded(definition))) for definition in definitions}
-        return lambda existing, now: registered(wanted, existing, now)
+        return lambda existing, now: registered(wanted, existing, now, actor)
 
     def _annotated_schedules(self, program: Program) -> Iterator[Any]:
         for given in program.options.get("schedule", ()):
@@ -315,8 +315,9 @@ def _own(given: str) -> str:
 
 
 def _may(actor: Actor, schedule: Schedule) -> bool:
-    """Whether the actor may change it: in the transaction that does, since it may start another workflow by then."""
-    return actor.rights is None or allows(actor.rights, "schedule:write", schedule.workflow)
+    """Whether a role for some names allows it: asked in the transaction that changes it, which may start another workflow by then."""
+    roles = actor.token_roles or ()
+    return not limited(roles) or allows(roles, "schedule:write", schedule.workflow)
 
 
 def _is_theirs(actor: Actor, schedule: Schedule) -> bool:

@@ -103,8 +103,8 @@ class Guard:
         token = await run_in_threadpool(self.app.authenticate, secret)
         if token is None:
             raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
-        actor = token.actor(address).replace(rights=token.roles)
-        return Asker(self.app, actor, {each: scope(token.roles, each) for each in token.permissions}, set(), secret)
+        scopes = {each: found for each in PERMISSIONS if (found := scope(token.roles, each)) != ()}
+        return Asker(self.app, token.actor(address), scopes, set(), secret)
 
     async def still(self, asker: Asker) -> bool:
         """Whether whoever was let in to look still would be, for those who stay for long."""
