@@ -1027,8 +1027,8 @@ HANDS = (
     ),
     Guard(
         "a signal that its starter might not send reaches nobody", hands("a_signal_that_its_starter_might_not_send_reaches_nobody"),
-        lite_code("_deliver", ' or (sender and not sender.provenance.allows("execution:signal"))', ""),
-        pg_code("_allowed", ' or senders[signal.sender].provenance.allows("execution:signal")', " or True", "flush"),
+        lite_code("_deliver", " or (sender and not self._may_signal(sender, signal.execution_id))", ""),
+        pg_code("_allowed", "for signal in signals if may(signal)]", "for signal in signals]", "flush"),
     ),
     Guard(
         "a vote of a revoked token counts no more", hands("a_vote_of_a_token_that_was_revoked_since_counts_no_more"),
@@ -1037,7 +1037,7 @@ HANDS = (
     Guard(
         "a workflow publishes with the rights of whoever started it",
         ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
-        engine=turns("forbidden", 'asked.allows("execution:signal")', "True"),
+        engine=turns("forbidden", "if not may)", "if False)"),
     ),
     Guard(
         "whoever made a schedule has a hand in what it starts",
@@ -1212,6 +1212,15 @@ SCOPES = (
         "a decision goes by the root", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
         (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
         (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+    ),
+    Guard(
+        "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),
+        lite_code("_may_signal", 'allows("execution:signal", root)', 'allows_some("execution:signal")'),
+        pg_code("_allowed", 'allows("execution:signal", roots.get(signal.execution_id))', 'allows_some("execution:signal")', "flush"),
+    ),
+    Guard(
+        "a workflow publishes only if its starter might", some_names("what_a_workflow_may_not_do_at_all"),
+        engine=turns("forbidden", '"publish": asked.allows(', '"publish": asked.allows_some('),
     ),
     Guard(
         "approvals are listed by the root", some_names("approvals_go_by_the_root_of_the_execution_that_asks"),

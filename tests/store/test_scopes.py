@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from rhythm.engine.turns import forbidden
 from rhythm.store.access import Actor, Grant
 from rhythm.store.approvals import Decision, NewApproval
-from rhythm.store.base import PAUSED, TASK, NewExecution, Store
+from rhythm.store.base import PAUSED, TASK, NewExecution, NewSignal, Store
 from rhythm.store.operating import Selection
 from tests.store.test_conformance import Clock, begun, claims, outcome, turn, workflow
 from tests.support.stores import Stores
@@ -111,3 +114,51 @@ def test_a_decision_goes_by_the_roles_of_the_token_and_the_root(store: Store, ro
     verdict = store.decide("w.1.1", Decision(Actor("ann", token="t"), "approve"))
     assert verdict is not None
     assert (verdict.refusal, verdict.ended) == (refusal, "" if refusal else "approved")
+
+
+# signals
+
+
+def signal_to(id: str, sender: str | None = None) -> NewSignal:
+    return NewSignal(f"{id}#{sender or 'x'}", id, "go", "1", sender)
+
+
+def test_a_signal_of_somebody_with_a_role_for_some_names_arrives(store: Store, clock: Clock) -> None:
+    filled(store, clock, "order")
+    assert store.signal(signal_to("0"), 9, Actor("ann", token="t", token_roles=("operator:order*",))) == "sent"
+    assert [mail.payload for mail in store.mail(["0"])["0"]] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("roles", "reached"),
+    [
+        (("operator",), ["order", "order.1", "payment"]),
+        (("operator:order*",), ["order", "order.1"]),  # the child, whatever its name, by its root
+        (("operator:part",), []),
+        (("viewer", "operator:payment"), ["payment"]),
+        (("viewer:order*",), []),
+    ],
+)
+def test_a_workflow_reaches_whom_those_who_asked_for_it_might(store: Store, roles: tuple[str, ...], reached: list[str]) -> None:
+    child = workflow("order.1", name="part", parent_id="order", child_no=1, root_id="order")
+    outcome(store, turn(begun(store, "order", name="order"), starts=(child,)))
+    store.start([workflow("payment", name="payment")])
+    store.start([workflow("sender", started_by="ann", authority=json.dumps([roles]))])
+    sent = tuple(signal_to(id, "sender") for id in ("order", "order.1", "payment"))
+    outcome(store, turn(claims(store)["sender"], signals=sent))
+    assert sorted(store.mail(["order", "order.1", "payment"])) == reached
+
+
+@pytest.mark.parametrize(
+    ("authority", "expected"),
+    [
+        (None, set()),
+        ([["operator"]], set()),
+        ([["operator:order*"]], {"publish"}),  # an event reaches everybody; a signal is looked at when it arrives
+        ([["operator"], ["operator:order*"]], {"publish"}),
+        ([["viewer", "author:order*"]], {"publish", "send"}),
+        ([["operator"], ["viewer"]], {"publish", "send"}),
+    ],
+)
+def test_what_a_workflow_may_not_do_at_all(authority: list[list[str]] | None, expected: set[str]) -> None:
+    assert forbidden(None if authority is None else json.dumps(authority)) == expected

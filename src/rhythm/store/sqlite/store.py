@@ -556,7 +556,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         What whoever asked for its sender might not have sent reaches nobody.
         """
         row = self._one("status_of", signal.execution_id)
-        if row is None or row[0] >= TERMINAL or (sender and not sender.provenance.allows("execution:signal")):
+        if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
         if not self._count("insert_signal", {**signal.__dict__, "now": now}):
             return False
@@ -564,6 +564,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
         return True
+
+    def _may_signal(self, sender: Sender, id: str) -> bool:
+        root = self._one("root_names", json.dumps([id]))[1] if sender.provenance.limited else None
+        return sender.provenance.allows("execution:signal", root)
 
     def _sender(self, id: str) -> Sender:
         started_by, root_id, people, authority = self._one("sender", id)
