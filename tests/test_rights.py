@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rhythm.rights import PERMISSIONS, ROLES, WHOLE, allows, allows_some, matches, permissions, problem_with_roles, scope, within
+from rhythm.rights import (
+    PERMISSIONS,
+    ROLES,
+    WHOLE,
+    allows,
+    allows_some,
+    matches,
+    permissions,
+    problem_with_roles,
+    scope,
+    still_allows,
+    within,
+)
 
 LIMITABLE = [role for role in ROLES if role not in WHOLE]
 names = some.text("ab*?[%_\\.", min_size=1, max_size=8)
@@ -99,6 +111,14 @@ def test_a_scope_is_what_is_allowed(held: list[str], permission: str, name: str)
 def test_whoever_may_do_it_to_everything_may_do_it_to_whatever_there_is(held: list[str], permission: str, name: str) -> None:
     assert not allows(held, permission) or allows(held, permission, name)
     assert not allows(held, permission, name) or allows_some(held, permission)
+
+
+@given(roles, roles, asked, names)
+def test_what_is_still_allowed_is_all_that_was(now: list[str], before: list[str], permission: str, name: str) -> None:
+    if still_allows(now, before, permission) and allows(before, permission, name):
+        assert allows(now, permission, name)
+    assert still_allows(now, now, permission) == allows_some(now, permission)
+    assert still_allows(now, None, permission) == allows(now, permission)
 
 
 @given(some.sampled_from(LIMITABLE), patterns, asked, names)
