@@ -1168,8 +1168,8 @@ HANDS = (
     ),
     Guard(
         "a signal that its starter might not send reaches nobody", hands("a_signal_that_its_starter_might_not_send_reaches_nobody"),
-        lite_code("_deliver", ' or (sender and not sender.provenance.allows("execution:signal"))', ""),
-        pg_code("_allowed", ' or senders[signal.sender].provenance.allows("execution:signal")', " or True", "flush"),
+        lite_code("_deliver", " or (sender and not self._may_signal(sender, signal.execution_id))", ""),
+        pg_code("_allowed", "for signal in signals if may(signal)]", "for signal in signals]", "flush"),
     ),
     Guard(
         "a vote of a revoked token counts no more", hands("a_vote_of_a_token_that_was_revoked_since_counts_no_more"),
@@ -1178,7 +1178,7 @@ HANDS = (
     Guard(
         "a workflow publishes with the rights of whoever started it",
         ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
-        engine=turns("forbidden", 'asked.allows("execution:signal")', "True"),
+        engine=turns("forbidden", "if not may)", "if False)"),
     ),
     Guard(
         "whoever made a schedule has a hand in what it starts",
@@ -1228,5 +1228,157 @@ SLOTS = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SIMULATED)
+
+def scoped(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/http/test_scopes.py::test_{name}" for name in names)
+
+
+def some_names(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_scopes.py::test_{name}" for name in names)
+
+
+def pure_right(name: str) -> tuple[str, ...]:
+    return (f"tests/test_rights.py::test_{name}",)
+
+
+SCOPES = (
+    Guard(
+        "a name fits to its end", pure_right("patterns"),
+        engine=(Change("rights.py", "matches", " or not name.endswith(last)", ""),),
+    ),
+    Guard(
+        "what has no name takes a role without a pattern", pure_right("a_role_with_a_pattern_allows_the_same_for_the_names_that_fit"),
+        engine=(Change("rights.py", "within", "(name is not None and any(", "(name is None or any("),),
+    ),
+    Guard(
+        "auditors and administrators are of everything", pure_right("an_auditor_or_administrator_of_some_names_is_nobody"),
+        engine=(Change("rights.py", "scope", " or (limited and role in WHOLE)", ""),),
+    ),
+    Guard(
+        "a role without its pattern is none", pure_right("a_role_without_its_pattern_is_not_that_role_for_everything"),
+        engine=(Change("rights.py", "scope", "if not limited:", "if not pattern:"),),
+    ),
+    Guard(
+        "an execution goes by its root", scoped("who_sees_an_order_sees_all_that_was_done_for_it"),
+        engine=(Change("http/objects.py", "_execution", "return name if within(scope, name) else unknown_execution(id)", "return name"),),
+    ),
+    Guard(
+        "an approval goes by its root", scoped("a_decision_takes_the_role_the_business_role_and_the_workflow"),
+        engine=(Change("http/objects.py", "_approval", "return name if within(scope, name) else no_approval(id)", "return name"),),
+    ),
+    Guard(
+        "a workflow that is not theirs is not shown", scoped("what_is_not_theirs_is_answered_exactly_like_what_does_not_exist"),
+        engine=(Change("http/objects.py", "_workflow", "if not within(scope, name):", "if False:"),),
+    ),
+    Guard(
+        "a schedule that is not theirs is not shown", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
+        engine=(Change("app/scheduling.py", "get_schedule", "if not within(scope, schedule.workflow):", "if False:"),),
+    ),
+    Guard(
+        "a schedule is looked at in its transaction", scoped("a_schedule_that_starts_something_else_by_then_is_not_theirs"),
+        engine=(Change("app/scheduling.py", "_is_theirs", "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
+    ),
+    Guard(
+        "a schedule of others is not replaced", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
+        engine=(Change("app/scheduling.py", "schedule", "if before is not None and not _may(actor, before):", "if False:"),),
+    ),
+    Guard(
+        "a schedule is not moved to others", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
+        engine=(Change("http/schedules.py", "change", '_must_know(ask, wanted["workflow"])', "pass"),),
+    ),
+    Guard(
+        "what a schedule started for others is not told", scoped("what_a_schedule_started_before_it_was_theirs_is_not_told"),
+        engine=(Change("app/scheduling.py", "_fires_within", "fire.execution_id is None or within(", "True or within("),),
+    ),
+    Guard(
+        "a queue that is not theirs is not touched", scoped("queues_go_by_their_own_names"),
+        engine=(Change("http/objects.py", "_queue", "return name if within(scope, name) else None", "return name"),),
+    ),
+    Guard(
+        "what is of nobody takes a role without a pattern",
+        scoped("what_is_about_nothing_in_particular_takes_a_role_without_a_pattern"),
+        engine=(Change("http/objects.py", "found", "if about == EVERYTHING:", "if about == EVERYTHING and False:"),
+                Change("http/objects.py", "found", "about in (LIST, BODY):", "about in (LIST, BODY, EVERYTHING):")),
+    ),
+    Guard(
+        "only what is theirs is started", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
+        engine=(Change("http/executions.py", "start", 'if not ask.may("execution:start", body.workflow):', "if False:"),),
+    ),
+    Guard(
+        "only what they may cancel is replaced", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
+        engine=(Change("http/executions.py", "start", 'if not ask.may("execution:cancel", body.workflow):', "if False:"),),
+    ),
+    Guard(
+        "only what is theirs is registered", scoped("all_workflows_of_a_text_must_be_theirs"),
+        engine=(Change("app/application.py", "_refuse_others", "if not within(scope, name)", "if False"),),
+    ),
+    Guard(
+        "a message names no workflow of others",
+        scoped("what_is_wrong_with_a_text_tells_nothing_of_workflows_that_its_author_may_not_see"),
+        engine=(Change("app/application.py", "register", "if within(known, name)", "if True"),),
+    ),
+    Guard(
+        "a suggestion names no workflow of others", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
+        engine=(Change("http/objects.py", "discreet", "if scope is None:", "if True:"),),
+    ),
+    Guard(
+        "the text of others is not shown", scoped("of_a_file_with_workflows_of_others_only_the_own_text_is_shown"),
+        engine=(Change("app/flows.py", "source_within", "if scope is None:", "if True:"),),
+    ),
+    Guard(
+        "others in a queue are not counted", scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
+        engine=(Change("app/why.py", "queued", " and within(self.scope, name)", ""),),
+    ),
+    Guard(
+        "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
+        engine=(Change("app/operating.py", "bulk", "names=self._names(scope)", "names=None"),),
+    ),
+    Guard(
+        "a list is of what is theirs", scoped("queues_go_by_their_own_names"),
+        engine=(Change("http/guard.py", "seen", "if within(scope, name(item))", "if True"),),
+    ),
+    Guard(
+        "a stream ends with the right to it", scoped("a_stream_ends_when_its_execution_is_theirs_no_more"),
+        engine=(Change("http/guard.py", "sees_with", "allows(roles, READ, self.about)", "bool(roles)"),),
+    ),
+    Guard(
+        "no answer without asking", scoped("an_answer_that_was_made_without_asking_whom_it_is_for_is_not_sent"),
+        engine=(Change("http/api.py", "get_route_handler", "and route.permission not in asker.asked:", "and False:"),),
+    ),
+    Guard(
+        "a decision goes by the roles of its transaction", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
+        engine=(Change("store/access.py", "entitlement", 'allows(self.roles, "approval:decide", root)', "True"),),
+    ),
+    Guard(
+        "a decision goes by the root", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
+        (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+        (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+    ),
+    Guard(
+        "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),
+        lite_code("_may_signal", 'allows("execution:signal", root)', 'allows_some("execution:signal")'),
+        pg_code("_allowed", 'allows("execution:signal", roots.get(signal.execution_id))', 'allows_some("execution:signal")', "flush"),
+    ),
+    Guard(
+        "a workflow publishes only if its starter might", some_names("what_a_workflow_may_not_do_at_all"),
+        engine=turns("forbidden", '"publish": asked.allows(', '"publish": asked.allows_some('),
+    ),
+    Guard(
+        "approvals are listed by the root", some_names("approvals_go_by_the_root_of_the_execution_that_asks"),
+        people("sqlite", "approvals", "(OF_ROOTS, None if names is None else json.dumps(names))", "(OF_ROOTS, None)"),
+        people("postgres", "approvals", "(OF_ROOTS, names)", "(OF_ROOTS, None)"),
+    ),
+    Guard(
+        "executions are listed by their names", some_names("executions_of_some_names_come_newest_first_in_whole_pages"),
+        lite_code("find", " AND name = n.value", ""),
+        pg_code("find", "b\" AND name >= n AND name <= n ORDER BY name DESC,\"", "b\" ORDER BY name DESC,\""),
+    ),
+    Guard(
+        "many are counted by their names", some_names("many_of_some_names_are_counted_and_found"),
+        (Change("store/sqlite/operating.py", "_meant", "for name in selection.asked]", "for name in selection.asked if name != 'names']"),),
+        (Change("store/postgres/operating.py", "_meant", "in selection.asked]", "in selection.asked if name != 'names']"),),
+    ),
+)  # fmt: skip
+
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -168,6 +168,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
     ("live_family", dict(ids=IDS), "executions_pkey"),
     ("standing", dict(ids=IDS), "ready_pkey"),
+    ("root_names", dict(ids=IDS), "executions_pkey"),
+    ("names", dict(prefixes=TEXTS), "executions_roots"),
     ("senders", dict(ids=IDS), "executions_pkey execution_contributors_pkey"),
     ("insert_contributors", dict(id=IDS, person=TEXTS, most=1000, everybody="*", now=1), "executions_pkey execution_contributors_pkey"),
     ("copy_contributors", dict(id="w1", retry_of="w0", now=1), "execution_contributors_pkey"),
@@ -241,10 +243,16 @@ READS: list[tuple[Callable[[Store], Any], str]] = [
     (lambda store: store.find(None, None, None, 10), "executions_newest"),
     (lambda store: store.find("name1", None, None, 10), "executions_roots|executions_newest"),  # the second, where names are few
     (lambda store: store.children("w0"), "executions_pkey"),
+    (lambda store: store.find(None, None, None, 10, False, ["name1", "name2"]), "executions_roots"),
+    (
+        lambda store: store.approvals(None, "open", None, None, 10, ["name1"]),
+        "approvals_open|approvals_newest",
+    ),  # the second, where there are none
 ]
+READ_BY = ["get", "find", "find by name", "children", "find by names", "approvals by names"]
 
 
-@pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
+@pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
 def test_postgres_reads_along_the_index(
     plans: Plans, schemas: Schemas, monkeypatch: pytest.MonkeyPatch, read: Callable[[Store], Any], index: str
 ) -> None:
@@ -266,7 +274,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
     "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
-    "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
+    "names": "executions_roots", "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
     "expire_claims": "ready_claimed", "old_events": "events_published", "forget_waits": "waits_taken",
     "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
@@ -280,8 +288,9 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
 SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
-    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part)"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|found)"
 )
+PER_NAME = ("SCAN n VIRTUAL TABLE", "CORRELATED LIST SUBQUERY", "CORRELATED SCALAR SUBQUERY", "SCAN a USING INDEX approvals_open")
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 
 
@@ -313,7 +322,7 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
         assert not re.search(r"INDEX (?!sqlite_autoindex|definitions_current)\w+ ", found), found
 
 
-@pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
+@pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
 def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
     asked: list[str] = []
     read(full_file)  # opens the connection of those who only look
@@ -323,6 +332,8 @@ def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[St
     full_file._reader.set_trace_callback(None)
     steps = steps_of(full_file, asked[0], ())
     assert all(
-        step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each")) for step in steps
+        step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each", *PER_NAME))
+        for step in steps
     ), steps
-    assert re.search(index.replace("executions_pkey", "sqlite_autoindex_executions_1"), steps[0])
+    where = str(steps) if "CORRELATED" in str(steps) else steps[0]
+    assert re.search(index.replace("executions_pkey", "sqlite_autoindex_executions_1"), where)

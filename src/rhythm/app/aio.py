@@ -22,6 +22,7 @@ from rhythm.app.scheduling import AsyncSchedules
 from rhythm.app.views import ExecutionView, Page
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
+from rhythm.rights import Scope
 
 if TYPE_CHECKING:
     from rhythm.app.application import OnConflict, Queues, Rhythm, Steps, Workers, Workflows
@@ -47,7 +48,9 @@ AsyncHandles = list[AsyncHandle]
 class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, Protocol):
     """`Rhythm`, with coroutines."""
 
-    async def register(self, *sources: str | os.PathLike[str], by: By = None) -> tuple[str, ...]: ...
+    async def register(
+        self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
+    ) -> tuple[str, ...]: ...
     async def workflows(self) -> Workflows: ...
     async def start_workflow(
         self,
@@ -95,8 +98,9 @@ class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, P
     ) -> AsyncHandles: ...
     async def get(self, id: Id) -> ExecutionView: ...
     async def list(
-        self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None, *, brief: bool = False
-    ) -> Page: ...
+        self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None, *, brief: bool = False,
+        scope: Scope = None,
+    ) -> Page: ...  # fmt: skip
     async def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False) -> Page: ...
     async def result(self, id: Id, timeout: float | str | None = None) -> Any: ...
     async def trace(self, id: Id) -> Steps: ...

@@ -55,11 +55,12 @@ from rhythm.app.views import (
 from rhythm.app.waiting import Changes, Patience, look
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.errors import NotDelivered, NotRetryable, StoreError, UnknownWorkflow
+from rhythm.errors import Denied, NotDelivered, NotRetryable, StoreError, UnknownWorkflow
 from rhythm.ids import encode_id
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
+from rhythm.rights import Scope, within
 from rhythm.settings import Settings, load_settings
 from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewEvent, NewExecution, NewSignal, Store
 from rhythm.store.open import open_store
@@ -152,16 +153,21 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     # workflows
 
-    def register(self, *sources: str | os.PathLike[str], by: By = None) -> tuple[str, ...]:
+    def register(
+        self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
+    ) -> tuple[str, ...]:  # fmt: skip
         """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
 
         `FlowError` shows every problem of every file. New executions start on the version that was registered last.
-        Only with `by` it is recorded in the audit.
+        Only with `by` it is recorded in the audit. `Denied` if the name of one fits no pattern of the `scope`. Of other workflows, that
+        these call, there are those that are `known`.
         """
         from rhythm.app.flows import compile_flows, read_flows
 
         texts = read_flows(sources)
-        definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
+        others = (definition.name for definition, _ in self.store.definitions())
+        definitions = compile_flows(texts, (name for name in others if within(known, name))) if texts else []
+        _refuse_others([definition.name for definition in definitions], scope)
         if definitions:
             actor = acting(by) if by else None
             self.store.register(definitions, self._registered_schedules(definitions, actor), actor)
@@ -192,7 +198,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
         from rhythm.app.flows import no_workflow
 
-        raise UnknownWorkflow(no_workflow(name, [known.name for known, _ in store.definitions()]))
+        raise UnknownWorkflow(no_workflow(name, [known.name for known, _ in store.definitions()]), name)
 
     # starting
 
@@ -315,17 +321,19 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         return view(self._execution(id))
 
     def list(
-        self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None, *, brief: bool = False
-    ) -> Page:
+        self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None, *, brief: bool = False,
+        scope: Scope = None,
+    ) -> Page:  # fmt: skip
         """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one.
 
-        With `brief`, inputs, result and what they await are not read, and None.
+        With `brief`, inputs, result and what they await are not read, and None. With a `scope`, only those whose names fit one of its
+        patterns, such as `order*`.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         name = None if workflow is None else valid_name(workflow, "a workflow's name")
-        found = self.store.find(name, status, place_of(cursor), limit + 1, brief)
+        found = self.store.find(name, status, place_of(cursor), limit + 1, brief, self._names(scope))
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return Page(tuple(view(row) for row in found[:limit]), more)
 
@@ -506,6 +514,12 @@ def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None
     for task in given:
         tasks.add(task)
     return tasks
+
+
+def _refuse_others(names: Sequence[str], scope: Scope) -> None:
+    if others := sorted(name for name in names if not within(scope, name)):
+        allowed = ", ".join(scope or ())
+        raise Denied(f"whoever registers this may not register `{others[0]}`, only what is called {allowed}", "permission_missing")
 
 
 def _attributes(given: Mapping[str, Any] | None) -> str:

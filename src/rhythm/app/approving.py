@@ -15,6 +15,7 @@ from rhythm.engine.payload import dump, load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.ir.program import position_of
 from rhythm.record import Record
+from rhythm.rights import Scope
 from rhythm.store.access import Actor
 from rhythm.store.approvals import APPROVE, CANCEL, ESCALATE, REJECT, RESUME, Decision, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.base import WORKFLOW, Execution
@@ -144,14 +145,18 @@ class Approvals(Part):
         execution: Id | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        scope: Scope = None,
     ) -> ApprovalPage:
-        """What people are asked to decide, newest first; with another `status` what they were, with None all of it."""
+        """What people are asked to decide, newest first; with another `status` what they were, with None all of it.
+
+        With a `scope`, only those of executions at whose root is something that has a name as one of its patterns says.
+        """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = None if role is None else valid_name(role, "a role")
         of = None if execution is None else possible_id(execution)
-        found = self.store.approvals(asked, status, of, place_of(cursor), limit + 1)
+        found = self.store.approvals(asked, status, of, place_of(cursor), limit + 1, self._names(scope))
         more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
         return ApprovalPage(tuple(self._views(found[:limit])), more)
 
@@ -161,7 +166,7 @@ class Approvals(Part):
 
     def _approval(self, id: str) -> StoredApproval:
         found = self.store.approval(_possible(id))
-        return found if found is not None else _no_approval(id)
+        return found if found is not None else no_approval(id)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
         made: dict[str, list[StoredDecision]] = {}
@@ -198,7 +203,7 @@ class Approvals(Part):
         actor, hold = acting(by), not self.settings.auto_resume_after_approval
         verdict = self.store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
         if verdict is None:
-            _no_approval(id)
+            no_approval(id)
         after = self._approval(id)
         if verdict.refusal:
             _refuse(verdict.refusal, after, actor.name, to)
@@ -286,10 +291,10 @@ class Approvals(Part):
 
 def _possible(id: Any) -> str:
     """The id of an approval that there may be: what no database could hold is asked of none."""
-    return id if isinstance(id, str) and id.isprintable() else _no_approval(id)
+    return id if isinstance(id, str) and id.isprintable() else no_approval(id)
 
 
-def _no_approval(id: Any) -> NoReturn:
+def no_approval(id: Any) -> NoReturn:
     raise UnknownApproval(f"there is no approval {id!r:.200}")
 
 
@@ -336,6 +341,7 @@ class AsyncApprovals(Protocol):
         execution: Id | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        scope: Scope = None,
     ) -> ApprovalPage: ...
     async def approval(self, id: str) -> ApprovalView: ...
     async def approve(

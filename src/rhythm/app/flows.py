@@ -10,8 +10,9 @@ from rhythm.engine.definitions import definition_of
 from rhythm.errors import FlowError
 from rhythm.lang.checked import Compilation
 from rhythm.lang.flow.rules.known import Known
-from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in
+from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in, part_of
 from rhythm.lang.source import nearest, render_all, some_of
+from rhythm.rights import Scope, within
 from rhythm.store.base import Definition
 
 
@@ -71,6 +72,13 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
 
 def _definitions(one: Compilation) -> list[Definition]:
     return [definition_of(program, one.source.text) for program in one.programs]
+
+
+def source_within(definition: Definition, scope: Scope) -> str:
+    """The text of a workflow's file; only its own part for those who may not see all workflows that are in the file."""
+    if scope is None:
+        return definition.source
+    return part_of(definition.source, definition.file, definition.name, lambda name: within(scope, name))
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from rhythm.app.views import as_json
 from rhythm.engine.payload import dump
 from rhythm.errors import NotRetryable
 from rhythm.record import Record
+from rhythm.rights import Scope
 from rhythm.store.base import WORKFLOW
 from rhythm.store.operating import Selection
 
@@ -75,15 +76,17 @@ class Operating(Part):
         reason: str = "",
         dry_run: bool = False,
         by: By = None,
+        scope: Scope = None,
     ) -> BulkView:
         """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first: those that nobody else started, and
         to which it can be done. With `dry_run` they are only counted.
 
         Some hundred at a time are changed in one transaction; those that are started meanwhile are not meant. `attributes` are plain
         values that an execution must have. A cancel is for those that were not asked to end before. To mean every execution there is,
-        say so: `all=True`.
+        say so: `all=True`. With a `scope`, only those whose names fit one of its patterns are meant, whatever else is said.
         """
         selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
+        selection = selection.replace(names=self._names(scope))
         count, now = self.store.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
         if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
@@ -127,12 +130,15 @@ class Operating(Part):
             return str(refusal)
         return "" if handle.created else f"a retry of it is under way: {handle.id}"
 
-    def why(self, id: Id) -> WhyView:
-        """Why an execution does not go on: what it waits for, since when, and what would help."""
+    def why(self, id: Id, *, scope: Scope = None) -> WhyView:
+        """Why an execution does not go on: what it waits for, since when, and what would help.
+
+        With a `scope`, what else is in its queue is counted only if that has a name as one of its patterns says.
+        """
         from rhythm.app.why import explain
 
         row = self._execution(id)
-        return explain(self.store, row, self.program(row.name, row.version) if row.type == WORKFLOW else None)
+        return explain(self.store, row, self.program(row.name, row.version) if row.type == WORKFLOW else None, scope)
 
 
 def _selection(
@@ -197,5 +203,6 @@ class AsyncOperating(Protocol):
         reason: str = "",
         dry_run: bool = False,
         by: By = None,
+        scope: Scope = None,
     ) -> BulkView: ...
-    async def why(self, id: Id) -> WhyView: ...
+    async def why(self, id: Id, *, scope: Scope = None) -> WhyView: ...

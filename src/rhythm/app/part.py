@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from rhythm.app.checks import valid_name
+from rhythm.rights import Scope, prefixes, within
 from rhythm.store.access import Actor
 
 if TYPE_CHECKING:
@@ -31,6 +32,13 @@ class Part:
 
     def program(self, name: str, version: str | None = None) -> Program | None:
         raise NotImplementedError
+
+    def _names(self, scope: Scope) -> tuple[str, ...] | None:
+        """The names of all executions that somebody started and that are in this scope; None: all of them.
+
+        From here on databases are asked for names, not for patterns: one function says what a pattern means.
+        """
+        return None if scope is None else tuple(name for name in self.store.names(prefixes(scope)) if within(scope, name))
 
 
 def acting(by: By, source: str = "python") -> Actor:

@@ -22,7 +22,7 @@ from rhythm.durations import duration_s
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
 from rhythm.record import Record
-from rhythm.rights import permissions, problem_with_roles
+from rhythm.rights import allows, permissions, problem_with_roles
 from rhythm.store.access import Actor, AuditRow, Filter, Grant, Head, StoredToken
 
 DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
@@ -52,7 +52,12 @@ class TokenView(Record):
 
     @property
     def permissions(self) -> tuple[str, ...]:
+        """What it allows for everything."""
         return permissions(self.roles)
+
+    def allows(self, permission: str, name: str | None = None) -> bool:
+        """Whether it allows this for the workflow or queue of this name; without a name, for everything."""
+        return allows(self.roles, permission, name)
 
     def actor(self, source: str = "") -> Actor:
         """Whoever acts with this token; which business roles it has is looked up when it decides."""
@@ -143,9 +148,10 @@ class Access(Part):
     ) -> NewToken:
         """Makes a token for whoever has this name; its secret is seen only in what this returns.
 
-        `roles` are those of Rhythm (viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
-        roles, else viewer), `business_roles` your own: whose approvals it may decide. It is valid for as long as `expires` says, else
-        until it is revoked. Everyone needs a token of their own: two people with one name are one to the rule of four eyes.
+        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
+        roles, else viewer. `viewer:order*` is a viewer only of workflows and queues of such names. `business_roles` are your own: whose
+        approvals it may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their
+        own: two people with one name are one to the rule of four eyes.
         """
         name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
         known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))

@@ -13,8 +13,9 @@ from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
-from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, UnknownSchedule
+from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, ScheduleTaken, UnknownSchedule
 from rhythm.record import Record
+from rhythm.rights import Scope, allows, limited, within
 from rhythm.slots import EPOCH, US, catch_up_number, zone
 from rhythm.slots import slots as slots_of
 from rhythm.store.schedules import Due, Fire, Firing, Schedule
@@ -119,6 +120,8 @@ class Schedules(Part):
         self._current(workflow, self.store)
 
         def change(before: Schedule | None, now: int) -> Schedule:
+            if before is not None and not _may(actor, before):
+                raise ScheduleTaken(f"there is a schedule {name!r:.80} already, of something else: choose another name")
             after = put(before, name, wanted, now, actor)
             if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
@@ -147,10 +150,23 @@ class Schedules(Part):
         """All schedules, by name."""
         return [_view(schedule) for schedule in self.store.schedules()[0]]
 
-    def get_schedule(self, name: str) -> ScheduleView:
-        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name."""
+    def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView:
+        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name.
+
+        With a `scope`, that of a workflow whose name fits none of its patterns is unknown, and so are executions of others, which it
+        started when it was one of theirs.
+        """
         schedule = self._schedule(name)[0]
-        return _view(schedule, self.store.fires(schedule.name, SHOWN))
+        if not within(scope, schedule.workflow):
+            _unknown(name)
+        fires = self.store.fires(schedule.name, SHOWN)
+        return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
+
+    def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
+        """Without executions of other names. What is said of a slot that started none may name one."""
+        names = self.store.root_names([fire.execution_id for fire in fires if fire.execution_id])
+        seen = [fire if fire.execution_id else fire.replace(detail="") for fire in fires]
+        return [fire for fire in seen if fire.execution_id is None or within(scope, names.get(fire.execution_id))]
 
     def next_times(self, name: str, count: int = 5) -> Times:
         """When it will start its workflow next; of a paused one, when it would."""
@@ -185,11 +201,12 @@ class Schedules(Part):
         from rhythm.engine.schedules import run_now
 
         schedule, actor = self._schedule(name)[0], acting(by)
+        _is_theirs(actor, schedule)
         key = None if key is None else start_key(key, "a key")
         program, id = self._current(schedule.workflow, self.store), self._new_id()
 
         def plan(due: Sequence[Due]) -> list[Firing]:
-            return [run_now(each, program, lambda: id, key, actor) for each in due]
+            return [run_now(each, program, lambda: id, key, actor) for each in due if _is_theirs(actor, each.schedule)]
 
         fires = self.store.fire_schedules([schedule.name], plan, actor)
         if not fires:
@@ -209,7 +226,8 @@ class Schedules(Part):
                 )
             return None
 
-        self._change_schedule(self._schedule(name)[0].name, _there(gone), acting(by), "schedule.delete")
+        actor = acting(by)
+        self._change_schedule(self._schedule(name)[0].name, _there(gone, actor), actor, "schedule.delete")
 
     def _schedule(self, name: str) -> tuple[Schedule, int]:
         found, now = self.store.schedules([name]) if can_be(name) else ([], 0)
@@ -230,7 +248,7 @@ class Schedules(Part):
             different = after != before
             return after
 
-        self._change_schedule(self._schedule(name)[0].name, _there(watched), actor, action)
+        self._change_schedule(self._schedule(name)[0].name, _there(watched, actor), actor, action)
         return different
 
     def _registered_schedules(self, definitions: Sequence[Definition], actor: Actor | None) -> Registered:
@@ -264,7 +282,7 @@ class AsyncSchedules(Protocol):
         by: By = None,
     ) -> ScheduleView: ...
     async def schedules(self) -> ScheduleViews: ...
-    async def get_schedule(self, name: str) -> ScheduleView: ...
+    async def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView: ...
     async def next_times(self, name: str, count: int = 5) -> Times: ...
     async def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool: ...
     async def resume_schedule(self, name: str, by: By = None) -> bool: ...
@@ -296,11 +314,23 @@ def _own(given: str) -> str:
     return given
 
 
-def _there(change: Any) -> Change:
-    """A change of a schedule that there must be."""
+def _may(actor: Actor, schedule: Schedule) -> bool:
+    """Whether a role for some names allows it: asked in the transaction that changes it, which may start another workflow by then."""
+    roles = actor.token_roles or ()
+    return not limited(roles) or allows(roles, "schedule:write", schedule.workflow)
+
+
+def _is_theirs(actor: Actor, schedule: Schedule) -> bool:
+    """True, or `UnknownSchedule`."""
+    return True if _may(actor, schedule) else _unknown(schedule.name)
+
+
+def _there(change: Any, actor: Actor) -> Change:
+    """A change of a schedule that there must be, and that the actor may change."""
 
     def checked(before: Schedule | None, now: int) -> Schedule | None:
-        after: Schedule | None = change(before, now) if before is not None else None
+        there = before is not None and _is_theirs(actor, before)
+        after: Schedule | None = change(before, now) if there else None
         return after
 
     return checked

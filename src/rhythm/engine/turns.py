@@ -86,9 +86,11 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
 
 
 def forbidden(authority: str | None) -> frozenset[str]:
-    """What a workflow does to others, each of those who asked for it must have been allowed to do."""
+    """What a workflow does to others, each of those who asked for it must have been allowed to do: an event reaches everybody, a signal
+    somebody, and who that may be is looked at where it arrives."""
     asked = Provenance(authority=load_authority(authority))
-    return frozenset() if asked.allows("execution:signal") else frozenset({"publish", "send"})
+    allowed = {"publish": asked.allows("execution:signal"), "send": asked.allows_some("execution:signal")}
+    return frozenset(operation for operation, may in allowed.items() if not may)
 
 
 def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:

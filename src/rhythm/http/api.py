@@ -14,16 +14,18 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm import __version__
-from rhythm.errors import RhythmError
+from rhythm.errors import RhythmError, UnknownWorkflow
 from rhythm.http.answers import answer
 from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
+from rhythm.http.objects import BODY, LIST, check_about, discreet, found
 from rhythm.http.problems import KIND, title, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
@@ -42,21 +44,45 @@ told as `application/problem+json` with a `code` that stays as it is. Lists come
 
 
 class Guarded(APIRoute):
-    """A route that asks for its permission before it reads a body. Without a line in the table it cannot be made."""
+    """A route that asks for its permission, and for its permission for what the path names, before it reads a body. Without a line in
+    the table that says both it cannot be made."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, reads = super().get_route_handler(), self.body_field is not None
         route = TABLE[next(iter(self.methods or ())), self.path]
+        check_about(route.about, route.permission, route.path)
 
-        async def guarded(request: Request) -> Response:
-            if route.permission is not None:
-                asker: Asker = request.scope["rhythm.asker"]
-                request.scope["rhythm.asker"] = asker.must(route.permission)
-            if reads:
-                must_be_json(request, JSON_KINDS)
+        async def public(request: Request) -> Response:
             return await handle(Body(request.scope, request.receive))
 
-        return guarded
+        async def guarded(request: Request) -> Response:
+            asker = await _admitted(route, request)
+            if reads:
+                must_be_json(request, JSON_KINDS)
+            try:
+                answered = await handle(Body(request.scope, request.receive))
+            except UnknownWorkflow as unknown:
+                raise await run_in_threadpool(discreet, asker, unknown) from None
+            if route.about in (LIST, BODY) and route.permission not in asker.asked:
+                raise AssertionError(f"{route.path} was answered without asking whom it is for")
+            return answered
+
+        return public if route.permission is None else guarded
+
+
+async def _admitted(route: Route, request: Request) -> Asker:
+    """Whoever asks, if they have the permission, and have it for what the path names."""
+    asker: Asker = request.scope["rhythm.asker"]
+    assert route.permission is not None
+    assert route.about is not None
+    asker = asker.must(route.permission)
+    if asker.permissions[route.permission] is not None:
+        try:
+            asker = await run_in_threadpool(found, asker, route.permission, route.about, request.path_params)
+        except UnknownWorkflow as unknown:
+            raise await run_in_threadpool(discreet, asker, unknown) from None
+    request.scope["rhythm.asker"] = asker
+    return asker
 
 
 @cache

@@ -12,6 +12,7 @@ from rhythm.app.approving import STATUSES, ApprovalView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.schemas import Body, form_of, page_of
+from rhythm.rights import READ
 
 Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)
@@ -35,7 +36,7 @@ DECISION, ESCALATION = Decision(), Escalation()  # without a body
 
 def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What people are asked to decide, newest first; with another `status` what they were."""
-    return answer(ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor))
+    return answer(ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor, scope=ask.scope(READ)))
 
 
 def get(ask: Ask, id: Id) -> Response:

@@ -15,11 +15,13 @@ from rhythm.app.approving import ResumeRequestView, StatusView
 from rhythm.app.views import ExecutionView, TraceStep
 from rhythm.app.why import WhyView
 from rhythm.engine.payload import dump
+from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
 from rhythm.http.pages import by_place
 from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
+from rhythm.rights import READ
 from rhythm.store.base import LARGE
 from rhythm.vm.snapshot import decode_snapshot
 
@@ -53,8 +55,12 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
     """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it before.
 
     To `replace` is to cancel, and needs the permission `execution:cancel`, too."""
+    if not ask.may("execution:start", body.workflow):
+        raise UnknownWorkflow(f"there is no workflow `{body.workflow}`", body.workflow)
     if body.on_conflict == "replace":
         ask = ask.must("execution:cancel")
+        if not ask.may("execution:cancel", body.workflow):
+            ask.refuse("execution:cancel", f"for the workflow `{body.workflow}`")
     given = body.model_dump(exclude={"workflow", "inputs"})
     handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=key, by=ask.actor, **given)
     if not handle.created and key is not None:
@@ -75,7 +81,7 @@ Of = Annotated[str | None, Query(description="only those of this workflow")]
 
 def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Executions that nobody else started, newest first, without what may be large."""
-    page = ask.app.list(workflow, status, limit, cursor, brief=True)
+    page = ask.app.list(workflow, status, limit, cursor, brief=True, scope=ask.scope(READ))
     return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
 
 
@@ -91,7 +97,7 @@ def status(ask: Ask, id: Id) -> Response:
 
 def why(ask: Ask, id: Id) -> Response:
     """Why an execution does not go on: what it waits for, since when, and what would help."""
-    return answer(ask.app.why(id))
+    return answer(ask.app.why(id, scope=ask.scope(READ)))
 
 
 def resume_options(ask: Ask, id: Id) -> Response:

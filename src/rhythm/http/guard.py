@@ -7,41 +7,70 @@ whoever asks is the user it runs as, and decides nothing: decisions take a name 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NoReturn, TypeVar
+
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
-from starlette.types import Scope
+from starlette.types import Scope as Asgi
 
 from rhythm.app import Rhythm
 from rhythm.app.part import user
 from rhythm.http.problems import ASK, Refused
 from rhythm.record import Record
-from rhythm.rights import PERMISSIONS, READ
+from rhythm.rights import PERMISSIONS, READ, Scope, allows, scope, within
 from rhythm.store.access import Actor
 
+T = TypeVar("T")
 PUBLIC = frozenset({("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/api/v1/openapi.json")})
 SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
-OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
+OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})  # what everyone may do where a server is open
 
 
 class Asker(Record):
-    """Whoever asks: who they are, and what they may do. `secret`: of their token, for as long as they are answered."""
+    """Whoever asks: who they are, and what they may do to what. `secret`: of their token, for as long as they are answered."""
 
     app: Rhythm
     actor: Actor
-    permissions: frozenset[str]
+    permissions: Mapping[str, Scope]
+    asked: set[str]  # of which permissions somebody wanted to know the scope
     secret: str = ""
+    about: str | None = None  # the name of what they ask about, if it matters and the path says it
 
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
 
     def must(self, permission: str) -> Asker:
-        """The same one, who has this permission, and must still have it when it comes to an act."""
+        """The same one, if they have the permission for anything at all; they must still have it when it comes to an act."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
         return self.replace(actor=self.actor.replace(needs=(*self.actor.needs, permission)))
+
+    def scope(self, permission: str) -> Scope:
+        """The names for which they have the permission; `()`: they do not have it."""
+        self.asked.add(permission)
+        return self.permissions.get(permission, ())
+
+    def may(self, permission: str, name: str) -> bool:
+        """Whether they have the permission for what has this name."""
+        return within(self.scope(permission), name)
+
+    def seen(self, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
+        """Those that they may look at."""
+        scope = self.scope(READ)
+        return [item for item in items if within(scope, name(item))]
+
+    def sees_with(self, roles: Sequence[str]) -> bool:
+        """Whether they still could look at what they ask about, with these roles."""
+        return allows(roles, READ, self.about)
+
+    def refuse(self, permission: str, what: str) -> NoReturn:
+        """For those who have the permission, but not for this."""
+        has = " and ".join(f"`{pattern}`" for pattern in self.permissions.get(permission) or ())
+        raise Refused(403, "permission_missing", f"this needs the permission {permission} {what}, and the token has it for {has} only")
 
 
 class Guard:
@@ -51,7 +80,7 @@ class Guard:
         self.app, self.tokens = app, tokens
         self.user = user()
 
-    async def admit(self, scope: Scope) -> Asker | None:
+    async def admit(self, scope: Asgi) -> Asker | None:
         """Whoever asks; None for what is public. `Refused` for all others."""
         if (scope["method"], path_of(scope)) in PUBLIC:
             return None
@@ -61,7 +90,7 @@ class Guard:
         given = headers.get("authorization")
         if given is None and await self._open():
             _refuse_other_names(headers)
-            return Asker(self.app, Actor(self.user, source=_address(scope)), OPEN)
+            return Asker(self.app, Actor(self.user, source=_address(scope)), OPEN, set())
         return await self._by_token(_secret(given), _address(scope))
 
     async def _open(self) -> bool:
@@ -74,17 +103,18 @@ class Guard:
         token = await run_in_threadpool(self.app.authenticate, secret)
         if token is None:
             raise Refused(401, "token_invalid", "the token is not known, has expired or was revoked", ASK)
-        return Asker(self.app, token.actor(address), frozenset(token.permissions), secret)
+        scopes = {each: found for each in PERMISSIONS if (found := scope(token.roles, each)) != ()}
+        return Asker(self.app, token.actor(address), scopes, set(), secret)
 
     async def still(self, asker: Asker) -> bool:
         """Whether whoever was let in to look still would be, for those who stay for long."""
         if not asker.secret:
             return await self._open()
         token = await run_in_threadpool(self.app.authenticate, asker.secret)
-        return token is not None and READ in token.permissions
+        return token is not None and asker.sees_with(token.roles)
 
 
-def path_of(scope: Scope) -> str:
+def path_of(scope: Asgi) -> str:
     """The path below the place where the server is mounted."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
@@ -121,6 +151,6 @@ def _refuse_other_names(headers: Headers) -> None:
         raise Refused(403, "wrong_host", f"a server without tokens answers to {', '.join(LOCAL)} only, and to no proxy")
 
 
-def _address(scope: Scope) -> str:
+def _address(scope: Asgi) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""

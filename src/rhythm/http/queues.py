@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated
 
 from fastapi import Path
@@ -28,7 +29,8 @@ PAUSE = PauseQueue()  # without a body
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What is in the queues: all that have work, are paused, or are served by a worker."""
-    return answer(by_name(ask.app.queues(), lambda queue: queue.name, limit, cursor))
+    name = operator.attrgetter("name")
+    return answer(by_name(ask.seen(ask.app.queues(), name), name, limit, cursor))
 
 
 def pause(ask: Ask, name: Name, body: PauseQueue = PAUSE) -> Response:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.flows import no_workflow
+from rhythm.app.flows import no_workflow, source_within
 from rhythm.app.views import WorkflowView
 from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
@@ -17,6 +18,7 @@ from rhythm.http.pages import by_name
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
+from rhythm.rights import READ
 
 Workflow = form_of(WorkflowView)
 Workflows = page_of(Workflow)
@@ -41,20 +43,22 @@ Registered = object_of("Registered", "The workflows of the text, as they are now
 
 def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
-    names = ask.app.register(f"{body.source}\n", by=ask.actor)  # what has a line break is a text, never the name of a file
+    limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
+    names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)  # what has a line break is a text, never the name of a file
     return answer({"workflows": [view for view in ask.app.workflows() if view.name in names]}, 201)
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The current version of every workflow, by name."""
-    return answer(by_name(ask.app.workflows(), lambda view: view.name, limit, cursor))
+    name = operator.attrgetter("name")
+    return answer(by_name(ask.seen(ask.app.workflows(), name), name, limit, cursor))
 
 
 def get(ask: Ask, name: Name) -> Response:
     """A workflow in its current version, with its source."""
     view = _known(ask, name)
     definition = ask.app.store.definition(view.name, view.version)
-    return answer({**without(view), "source": definition.source if definition else ""})
+    return answer({**without(view), "source": source_within(definition, ask.scope(READ)) if definition else ""})
 
 
 def draw(ask: Ask, name: Name) -> Response:
@@ -69,6 +73,6 @@ def draw(ask: Ask, name: Name) -> Response:
 def _known(ask: Asker, name: str) -> WorkflowView:
     views: dict[str, Any] = {view.name: view for view in ask.app.workflows()}
     if name not in views:
-        raise UnknownWorkflow(no_workflow(name, list(views)))
+        raise UnknownWorkflow(no_workflow(name, list(views)), name)
     found: WorkflowView = views[name]
     return found

@@ -239,11 +239,12 @@ class ApprovalStore(ABC):
 
     @abstractmethod
     def approvals(
-        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int
-    ) -> list[StoredApproval]:
+        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int,
+        names: Sequence[str] | None = None,
+    ) -> list[StoredApproval]:  # fmt: skip
         """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an execution and everything below it.
 
-        `before`: as `find` has it.
+        `before` and `names`: as `find` has them.
         """
 
     @abstractmethod

@@ -112,7 +112,7 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
         if found.created:
             continue
         if found.name != new.name:
-            raise Conflict(f"{found.id!r} is the id of an execution of `{found.name}`, not of `{new.name}`: choose another id", found.id)
+            raise Conflict(f"{found.id!r} is the id of an execution of something else than `{new.name}`: choose another id", found.id)
         if on_conflict == "fail":
             what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key {new.key!r} of `{new.name}`"
             raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
@@ -951,12 +951,21 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
 
     @abstractmethod
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
-    ) -> list[Execution]:
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False,
+        names: Sequence[str] | None = None,
+    ) -> list[Execution]:  # fmt: skip
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
 
-        `brief`: without inputs, results and what they await, which may be large.
+        `brief`: without inputs, results and what they await, which may be large. `names`: only those that have one of these names.
         """
+
+    @abstractmethod
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        """The names of root executions that begin with one of these, none of which begins with another: each once."""
+
+    @abstractmethod
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        """The name of the root of each of these; one that does not exist is left out."""
 
     @abstractmethod
     def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:

@@ -27,6 +27,7 @@ class Selection(Record):
     unheld: bool = False  # only the others
     unasked: bool = False  # only those that have not been asked to end
     unretried: bool = False  # only those of which there is no retry
+    names: tuple[str, ...] | None = None  # only those of these workflows and tasks
 
     @property
     def asked(self) -> list[str]:

@@ -46,6 +46,16 @@ def workflow_names(text: str, file: str) -> frozenset[str]:
         return frozenset()
 
 
+def workflow_texts(text: str, file: str) -> dict[str, str]:
+    """The text of each workflow in a file, with its annotations, as far as it can be read."""
+    try:
+        tree = _parse(Source(file, text), Problems(DEFAULT_LIMITS.diagnostics), DEFAULT_LIMITS)
+    except (TooManyProblems, RecursionError):
+        return {}
+    begins = ((workflow, min(node.start for node in (workflow, *workflow.annotations))) for workflow in tree.workflows)
+    return {workflow.name: text[start : workflow.end] for workflow, start in begins}
+
+
 def _workflows(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:

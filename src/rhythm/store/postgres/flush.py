@@ -25,7 +25,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
-from rhythm.store.provenance import Sender
+from rhythm.store.provenance import NOBODY, Sender
 
 
 class Known(Record):
@@ -235,7 +235,14 @@ class Flush:
 
     def _allowed(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> Sequence[NewSignal]:
         """Those that whoever asked for their senders might have sent: the others reach nobody."""
-        return [signal for signal in signals if signal.sender is None or senders[signal.sender].provenance.allows("execution:signal")]
+        limited = [signal for signal in signals if signal.sender is not None and senders[signal.sender].provenance.limited]
+        roots = dict(self.db.all("root_names", ids=[signal.execution_id for signal in limited])) if limited else {}
+
+        def may(signal: NewSignal) -> bool:
+            provenance = senders[signal.sender].provenance if signal.sender is not None else NOBODY
+            return provenance.allows("execution:signal", roots.get(signal.execution_id))
+
+        return [signal for signal in signals if may(signal)]
 
     def _acted(self, sender: Sender, id: str, done: Act) -> None:
         """What a turn does to others is an act of whoever started it, if that is known."""

@@ -17,6 +17,7 @@ CONDITIONS = {
     "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
     "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s", "created_before": b"created_at < %(created_before)s",
     "held": b"paused_at IS NOT NULL", "unheld": b"paused_at IS NULL", "unasked": b"cancel_requested_at IS NULL",
+    "names": b"name = ANY(%(names)s::text[])",
     "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
     "attributes": b"""NOT EXISTS (SELECT 1 FROM jsonb_each(%(attributes)s::jsonb) w
         WHERE (x.attributes::jsonb -> w.key) IS DISTINCT FROM w.value)""",
@@ -78,4 +79,5 @@ def _meant(selection: Selection) -> bytes:
 
 
 def _values(selection: Selection) -> dict[str, Any]:
-    return {**{name: getattr(selection, name) for name in CONDITIONS}, "statuses": list(selection.statuses)}
+    values = {name: getattr(selection, name) for name in CONDITIONS}
+    return {**values, "statuses": list(selection.statuses), "names": list(selection.names or ())}

@@ -667,18 +667,30 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
-    ) -> list[Execution]:
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False,
+        names: Sequence[str] | None = None,
+    ) -> list[Execution]:  # fmt: skip
         at, id = before or (None, None)
         where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
-        later = b"(created_at, id) < (%(at)s, %(id)s)"
+        later = b"(created_at, id) < (%(at)s, %(id)s)" if names is None else b"(name, created_at, id) < (n, %(at)s, %(id)s)"
         for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
             if value is not None:
                 where.append(condition)
-        order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
-        columns = BRIEF.encode() if brief else b"*"
-        text = b"SELECT " + columns + b" FROM (" + SQL["execution"] + b") e WHERE " + b" AND ".join(where) + order
+        order, columns = b" created_at DESC, id DESC LIMIT %(limit)s", BRIEF.encode() if brief else b"e.*"
+        text = b"(" + SQL["execution"] + b") e WHERE " + b" AND ".join(where)
+        if names is not None:
+            # Of each as many as are wanted, however rare they are among others. As a range of names, not as one name: then only the
+            # index of names has them in this order, and no planner goes through all that are newer.
+            values["names"], one = list(names), b" AND name >= n AND name <= n ORDER BY name DESC," + order
+            text = b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM " + text + one + b") e"
+        text = b"SELECT " + columns + b" FROM " + text + b" ORDER BY" + order
         return [Execution(*row) for row in self.db.query(text, values).fetchall()]
+
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        return [row[0] for row in self._all("names", prefixes=list(prefixes))]
+
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._all("root_names", ids=list(ids)))
 
     @alone
     def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:

@@ -437,6 +437,18 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
+-- name: root_names
+-- What is at the root of these: rights go by its name.
+SELECT e.id, r.name FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN executions r ON r.id = e.root_id
+
+-- name: names
+-- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
+WITH RECURSIVE found(prefix, name) AS (
+  SELECT p.value, (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p.value) FROM json_each(?) p
+  UNION ALL SELECT prefix, (SELECT min(e.name) FROM executions e WHERE e.parent_id IS NULL AND e.name > found.name)
+  FROM found WHERE substr(name, 1, length(prefix)) = prefix)
+SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
+
 -- name: stamps
 -- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
 SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) || '-' || e.status || '-' ||

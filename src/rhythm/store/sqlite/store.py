@@ -559,7 +559,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         What whoever asked for its sender might not have sent reaches nobody.
         """
         row = self._one("status_of", signal.execution_id)
-        if row is None or row[0] >= TERMINAL or (sender and not sender.provenance.allows("execution:signal")):
+        if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
         if not self._count("insert_signal", {**signal.__dict__, "now": now}):
             return False
@@ -567,6 +567,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
         return True
+
+    def _may_signal(self, sender: Sender, id: str) -> bool:
+        root = self._one("root_names", json.dumps([id]))[1] if sender.provenance.limited else None
+        return sender.provenance.allows("execution:signal", root)
 
     def _sender(self, id: str) -> Sender:
         started_by, root_id, people, authority = self._one("sender", id)
@@ -811,16 +815,27 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
 
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False
-    ) -> list[Execution]:
+        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False,
+        names: Sequence[str] | None = None,
+    ) -> list[Execution]:  # fmt: skip
         where, args = ["parent_id IS NULL"], list[Any]()
         for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
             if values[0] is not None:
                 where.append(condition)
                 args += values
-        columns = BRIEF if brief else "*"
-        text = f"SELECT {columns} FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
-        return [Execution(*row) for row in self._read(text, (*args, limit))]
+        columns, order = BRIEF if brief else "*", "ORDER BY created_at DESC, id DESC LIMIT ?"
+        text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
+        if names is not None:  # of each as many as are wanted, along the index: however rare they are among others
+            text = f"""FROM ({SQL["execution"]}) WHERE id IN (SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
+                SELECT id {text} AND name = n.value {order}))"""
+            args = [json.dumps(names), *args, limit]
+        return [Execution(*row) for row in self._read(f"SELECT {columns} {text} {order}", (*args, limit))]
+
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        return [name for (name,) in self._read(SQL["names"], (json.dumps(prefixes),))]
+
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._read(SQL["root_names"], (json.dumps(ids),)))
 
     def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
         where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
