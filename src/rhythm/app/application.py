@@ -113,6 +113,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         self.changes = Changes()
         self._programs: dict[tuple[str, str], Program] = {}
         self.running: list[PooledWorker] = []  # those of this process that run
+        self.unstarted: list[PooledWorker] = []  # and those that were made, and have connections
         self._sizes = Sizes()
         self.opened = store is None  # else the store is the caller's
         self.store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if store is None else store
@@ -133,7 +134,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def close(self) -> None:
         """Stops the workers that this application started, and closes its connection."""
-        for worker in list(self.running):
+        for worker in [*self.running, *self.unstarted]:
             worker.stop()
         if self.opened:
             self.store.close()
