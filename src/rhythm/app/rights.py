@@ -119,7 +119,7 @@ class AuditCheck(Record):
     rows: int  # that were read
     head: str  # number and hash of the last row
     problems: tuple[str, ...]  # the first of them
-    broken: int = 0  # how many problems there are
+    broken: int  # how many problems there are
     next: str | None = None  # where to go on: the last row that was read, as a head; None: that was the end
 
     @property
@@ -223,11 +223,10 @@ class Access(Part):
 
         Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
         database can write the whole chain anew, or cut off its end, and nobody can tell. A long chain is read in parts: at most `limit`
-        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read.
+        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read,
+        but for the row of the `head`.
         """
         known, begin = (None if given is None else known_head(given) for given in (head, after))
-        if known is not None and begin is not None and known.n < begin.n:
-            raise ValueError(f"row {known.n}, whose head was kept, lies before row {begin.n}, from which on is read: leave `after` out")
         size = None if limit is None else CHECKED_SIZE
         found = self.store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
         problems = tuple(message for _, message in found.problems)

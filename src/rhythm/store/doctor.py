@@ -213,8 +213,10 @@ def verified(ask: Ask, known: Head | None = None, after: Head | None = None, lim
 
     Row `after` itself is read once more, and counts for nothing: whoever goes on from part to part comes to the end.
     """
-    head, links, ended = Head(*ask("audit_head")[0]), Links(*([known] if known else ()), after=after), True
-    problems, count, read, characters = list[tuple[int, str]](), 0, 0, 0
+    passed = [known] if known is not None and after is not None and known.n < after.n else []
+    head, links, ended = Head(*ask("audit_head")[0]), Links(*([known] if known and not passed else ()), after=after), True
+    problems = [problem for kept in passed for problem in _not_there(ask, kept)]
+    count, read, characters = len(problems), 0, 0
     for row in _audit_rows(ask, LOWEST if after is None else max(after.n, 1)):
         if read == limit or (size is not None and characters >= size):
             ended = False
@@ -226,6 +228,13 @@ def verified(ask: Ask, known: Head | None = None, after: Head | None = None, lim
             problems += [problem] if count <= MOST_PROBLEMS else ()
     last = list(links.end(head)) if ended else []
     return Chain(head, links.last, read, ended, tuple(problems + last), count + len(last))
+
+
+def _not_there(ask: Ask, kept: Head) -> list[tuple[int, str]]:
+    """What is wrong with the one row whose head was kept."""
+    links = Links(after=kept)
+    found = [AuditRow(*row) for row in ask("audit_page", first=kept.n, limit=1, size=PAGE_SIZE) if row[0] == kept.n]
+    return [problem for row in found for problem in links.follow(row)] or list(links.end(None))
 
 
 def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:
