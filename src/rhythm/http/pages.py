@@ -14,6 +14,11 @@ def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: st
     return {"items": rest[:limit], "cursor": name(rest[limit - 1]) if len(rest) > limit else None}
 
 
+def page_by_name(items: Sequence[Any], limit: int) -> dict[str, Any]:
+    """A page of what was read up to one beyond its end; the cursor is its last name."""
+    return {"items": items[:limit], "cursor": items[limit - 1].name if len(items) > limit else None}
+
+
 def by_place(items: Sequence[Any], limit: int, cursor: str | None) -> dict[str, Any]:
     """In their own order; the cursor is how many came before."""
     begin = _place(cursor)

@@ -13,7 +13,7 @@ from rhythm.app.scheduling import ScheduleView
 from rhythm.errors import UnknownSchedule
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Key, Limit
-from rhythm.http.pages import by_name
+from rhythm.http.pages import page_by_name
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
 
 Schedule = form_of(ScheduleView, "Schedule")
@@ -84,7 +84,7 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """All schedules, by name, without their inputs and last slots."""
-    page = by_name(ask.app.schedules(), lambda schedule: schedule.name, limit, cursor)
+    page = page_by_name(ask.app.schedules(limit + 1, cursor or "", brief=True), limit)
     return answer({**page, "items": [without(schedule, "inputs", "fires") for schedule in page["items"]]})
 
 
