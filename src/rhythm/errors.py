@@ -174,7 +174,8 @@ class UnknownApproval(RhythmError):
 
 
 class Denied(RhythmError):
-    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked` or `self_approval`."""
+    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or
+    `too_many_contributors`."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

@@ -143,8 +143,15 @@ def decides(changes: str) -> str:
     return f"UPDATE approvals SET {changes} WHERE id = 'run.9'"
 
 
+def contributed(id: str) -> str:
+    return f"INSERT INTO execution_contributors VALUES ('{id}', 'ann', 0)"
+
+
+BY_ANN = """INSERT INTO events VALUES ('e', 'paid', 1, 'null', 1, '[["ann"], []]')"""
+
+
 def decided(actor: str, at: int = 1) -> str:
-    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', '', '', NULL, NULL, {at})"
+    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', '', '', NULL, NULL, {at}, 0)"
 
 
 def audited(actor: str, at: int) -> str:
@@ -293,14 +300,21 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("signals_in_order", "run", ("UPDATE workflow_signals SET consumed_seq = 5 - n WHERE name = 'later'",), set()),
     ("signals_taken", "run", ("UPDATE workflow_signals SET consumed_seq = 9 WHERE id = 's0'",), set()),
     ("events_kept", "run", (taken("gone"),), set()),
-    ("events_kept", "run", ("INSERT INTO events VALUES ('e', 'sent', 1, 'null', 1)", taken("e")), set()),
+    ("events_kept", "run", ("INSERT INTO events VALUES ('e', 'sent', 1, 'null', 1, NULL)", taken("e")), set()),
     ("triggers_current", "main", ("INSERT INTO event_triggers VALUES ('paid', 'main', 'other', 'default', NULL)",), set()),
     ("triggers_current", "ghost", ("INSERT INTO event_triggers VALUES ('paid', 'ghost', '1', 'default', NULL)",), set()),
     ("audit_chained", "row 1", (audited("x", 1),), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'approved'")), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'rejected'")), set()),
-    ("approvals_entitled", "run.9", (approval("run", 9), decides("four_eyes = (1 = 1), requested_by = 'ann'"), decided("ann")),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides("four_eyes = (1 = 1)"), contributed("run"), decided("Ann")),
      {"decisions_audited"}),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'approved', escalated = 1"), decided("ann")),
+     {"decisions_audited"}),
+    ("belongs", "ghost", (contributed("ghost"),), set()),
+    ("contributors_kept", "run", (executions("run", "started_by = 'ann'"),), set()),
+    ("contributors_kept", "run", (BY_ANN, taken("e")), set()),
+    ("contributors_kept", "run", (contributed("old"), executions("run", "retry_of = 'old'")), set()),
+    ("contributors_kept", "run.4", (executions("run.4", """authority = '[["author"]]'"""),), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decided("ann", 2)), {"decisions_audited"}),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5")), set()),
     ("approvals_awaited", "old", (approval("old", 9), "UPDATE approvals SET status = NULL, ended_at = NULL WHERE id = 'old.9'"), set()),

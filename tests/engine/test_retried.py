@@ -34,7 +34,8 @@ def row(id: str = "old", **changes: Any) -> StoredExecution:
         id=id, type=TASK if parent else WORKFLOW, name="work" if parent else "main", version="", queue="q", priority=3, status=FAILED,
         parent_id=parent or None, child_no=int(n) if parent else 0, root_id="old", retry_of=None, attempt=2, max_attempts=3, held=False,
         options='{"retries":2}', attributes="{}", inputs="1", result=None, error="{}", created_at=1, started_at=2, finished_at=END,
-        timeout_us=50, cancel_requested_at=None, fence=7, worker="w", started_by="ann", seq=5, statement=4, snapshot=None, owned="[]",
+        timeout_us=50, cancel_requested_at=None, fence=7, worker="w", started_by="ann", authority=None, seq=5, statement=4,
+        snapshot=None, owned="[]",
         awaiting="null",
     )  # fmt: skip
     return plain.replace(**changes)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rhythm.engine.schedules import LATE_US, MOST_SLOTS, Wanted, check_wanted, fire, paused, put, registered, resumed, run_now
 from rhythm.ir.program import Program
 from rhythm.slots import US, slots
+from rhythm.store.access import Actor
 from rhythm.store.schedules import Due, Firing, Schedule
 
 NOW = 1_800_000_000_000_000
@@ -218,9 +219,9 @@ def test_running_it_now_leaves_its_slots_alone() -> None:
 
 
 def test_asked_for_again_it_stays_as_it_is_and_with_other_times_it_begins_anew() -> None:
-    made = put(None, "s", NIGHTLY, NOW, "ada")
+    made = put(None, "s", NIGHTLY, NOW, Actor("ada"))
     held = paused(made, NOW + 1, "bob", "holidays")
-    assert put(made, "s", NIGHTLY, NOW + 99, "eve") == made
+    assert put(made, "s", NIGHTLY, NOW + 99, Actor("eve")) == made
     late = held.replace(next_at=NOW - 5)
     other = put(late, "s", NIGHTLY.replace(overlap="allow"), NOW + 9)
     assert (other.next_at, other.overlap, other.paused_by, other.created_by, other.updated_at) == (NOW - 5, "allow", "bob", "ada", NOW + 9)

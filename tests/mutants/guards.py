@@ -92,6 +92,10 @@ def approvals(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_approvals.py::test_{name}" for name in names)
 
 
+def hands(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_provenance.py::test_{name}" for name in names)
+
+
 def worker(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("worker/worker.py", function, old, new),)
 
@@ -369,15 +373,16 @@ EVENTS = (
     ),
     Guard(
         "what an event starts is started with it", trigger("a_publisher_that_dies_has_published_wholly_or_not_at_all"),
-        lite_code("_publish", "self._trigger(event, new, now)", "pass"), pg_code("publish", "self._trigger(new, now)", "pass", "exchange"),
+        lite_code("_publish", "self._trigger(new, sender.name if sender else None, now)", "pass"),
+        pg_code("publish", "self._trigger(new, publishers, now)", "pass", "exchange"),
     ),
     Guard(
         "an event that was forgotten starts nothing again", trigger("an_event_that_was_forgotten_does_not_start_a_workflow_again"),
-        engine=(Change("store/triggers.py", "triggered", 'key=f"event:{event.id}"', "key=None"),),
+        engine=(Change("store/triggers.py", "_execution", 'key=f"event:{event.id}"', "key=None"),),
     ),
     Guard(
         "what an event starts lives from after it", trigger("a_started_workflow_waits_for_another_event_than_its_own"),
-        engine=(Change("store/triggers.py", "triggered", "event.published_at - now + 1", "event.published_at - now"),),
+        engine=(Change("store/triggers.py", "_execution", "event.published_at - now + 1", "event.published_at - now"),),
     ),
     Guard(
         "a workflow is started by what it names now", trigger("what_starts_a_workflow_is_what_was_registered_last"),
@@ -914,7 +919,7 @@ PEOPLE = (
     ),
     Guard(
         "four eyes", approvals("the_starter_of_the_whole_family_is_meant", "what_is_refused_leaves_no_trace"),
-        engine=judged("if approval.four_eyes and who", "if False and who"),
+        engine=judged("if approval.four_eyes and is_contributor(", "if False and is_contributor("),
     ),
     Guard(
         "what was shown is decided", approvals("what_is_refused_leaves_no_trace"),
@@ -922,7 +927,7 @@ PEOPLE = (
     ),
     Guard(
         "a quorum takes different people", approvals("quorum_takes_different_people"),
-        engine=judged("if voted and wanted.decision != ESCALATE:", "if False:"),
+        engine=judged("if wanted.decision != ESCALATE and any(each in votes for each in own):", "if False:"),
     ),
     Guard(
         "nobody decides after the deadline", approvals("an_approval_expires_at_its_time_and_not_before"),
@@ -935,7 +940,7 @@ PEOPLE = (
     Guard(
         "the votes of a role that was left count no more", ("tests/app/test_approvals.py::"
         "test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said",),
-        engine=judged("if each.role == approval.role and each.decision == APPROVE), name)", "if each.decision == APPROVE), name)"),
+        engine=judged("if each.stage == approval.escalated and each.decision", "if each.decision"),
     ),
     Guard(
         "what is refused is undone", approvals("what_is_refused_leaves_no_trace"),
@@ -971,6 +976,85 @@ LITE_SCHEDULES, PG_SCHEDULES = "store/sqlite/schedules.py", "store/postgres/sche
 SCHEDULES = "tests/store/test_schedules.py::test_"
 TEXT = "tests/app/test_text_limits.py::test_"
 SOURCE = "tests/app/test_sources.py::test_"
+
+HANDS = (
+    Guard(
+        "a signal makes its sender a contributor", hands("a_signal_makes_its_sender_a_contributor_of_the_whole_family"),
+        lite_code("_deliver", "sender.provenance.contributors if sender else ()", "()"),
+        pg_code("signal", "self.rows.contribute([(id, provenance_of(actor).contributors)], now)", "pass"),
+    ),
+    Guard(
+        "an event brings its publisher along", hands("an_event_brings_its_publisher_to_who_takes_it_now_and_later"),
+        lite_code("_end_waits", "load_provenance(match.event.provenance).contributors", "()"),
+        pg_code("_end", "self.contributions += [", "[", "exchange"),
+    ),
+    Guard(
+        "an event keeps whose data it carries", hands("an_event_brings_its_publisher_to_who_takes_it_now_and_later"),
+        lite_code("_publish", "dump_provenance(sender.provenance) if sender else None", "None"),
+        pg_code("_numbered", "provenances.get(event.id)", "None", "exchange"),
+    ),
+    Guard(
+        "a turn passes on who had a hand in its family", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
+        lite_code("_sender", "json.loads(people)", "()"),
+        pg_code("senders", "sending_turn(*row)", "Sender(row[0], row[1])", "rows"),
+    ),
+    Guard(
+        "what an event starts begins with its contributors", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
+        engine=(Change("store/triggers.py", "_execution", "contributors=provenance.contributors", "contributors=()"),),
+    ),
+    Guard(
+        "a new execution begins with its contributors", hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
+        (Change("store/sqlite/rows.py", "_start", "self._contribute(new.id, new.contributors, now)", "pass"),),
+        pg_code("insert", "if new.id in created and new.contributors]", "if False]", "rows"),
+    ),
+    Guard(
+        "who finds an execution there has given it nothing", hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
+        postgres=pg_code("insert", "if new.id in created and new.contributors]", "if new.contributors]", "rows"),
+    ),
+    Guard(
+        "a retry keeps the contributors", hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
+        lite_code("retry", 'self._all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})', "pass"),
+        pg_code("retry", 'self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)', "pass"),
+    ),
+    Guard(
+        "a retry acts with the rights of whoever asks for it too",
+        hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
+        engine=(Change("store/base.py", "asked_by", "if not provenance.authority:", "if True:"),),
+    ),
+    Guard(
+        "data of a resume makes a contributor", hands("a_resume_contributes_only_with_data"),
+        people("sqlite", "resume", 'provenance_of(actor).contributors if data != "null" else ()', "()"),
+        people("postgres", "resume", "for id in known if id in resumed], now)\n        told", "for id in ()], now)\n        told"),
+    ),
+    Guard(
+        "too many contributors stand for everybody", hands("beyond_the_limit_one_stands_for_all"),
+        engine=judged("if approval.four_eyes and EVERYBODY in contributors:", "if False:"),
+    ),
+    Guard(
+        "a signal that its starter might not send reaches nobody", hands("a_signal_that_its_starter_might_not_send_reaches_nobody"),
+        lite_code("_deliver", ' or (sender and not sender.provenance.allows("execution:signal"))', ""),
+        pg_code("_allowed", ' or senders[signal.sender].provenance.allows("execution:signal")', " or True", "flush"),
+    ),
+    Guard(
+        "a vote of a revoked token counts no more", hands("a_vote_of_a_token_that_was_revoked_since_counts_no_more"),
+        engine=judged("if each.token is None or each.token not in void", "if True"),
+    ),
+    Guard(
+        "a workflow publishes with the rights of whoever started it",
+        ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
+        engine=turns("forbidden", 'asked.allows("execution:signal")', "True"),
+    ),
+    Guard(
+        "whoever made a schedule has a hand in what it starts",
+        ("tests/http/test_four_eyes.py::test_not_who_made_the_schedule_that_started_it",),
+        engine=(Change("engine/schedules.py", "execution", "load_provenance(schedule.provenance).joined(provenance_of(by))",
+                       "provenance_of(by)"),),
+    ),
+    Guard(
+        "data does not come under a decision", ("tests/app/test_approvals.py::test_what_is_decided_about_gets_no_other_data_meanwhile",),
+        engine=(Change("store/approvals.py", "refuse_data", "and open_:", "and False:"),),
+    ),
+)  # fmt: skip
 
 SLOTS = (
     Guard(
@@ -1110,5 +1194,5 @@ BOUNDS = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *SLOTS, *BOUNDS, *SIMULATED)
+GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *BOUNDS, *SIMULATED)
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -120,7 +120,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("flag_cancel", dict(ids=IDS, now=1), "executions_pkey"),
     ("pause", dict(ids=IDS, reason="", by="", timeout_us=1, then="", now=1), "executions_pkey"),
     ("unpause", dict(ids=IDS), "executions_pkey"),
-    ("circumstances", dict(id="w0.1", execution_id="w0"), "executions_pkey resumes_of approval_decisions_pkey"),
+    ("decision_context", dict(id="w0.1", execution_id="w0"), "executions_pkey execution_contributors_pkey approval_decisions_pkey"),
+    ("asked_for", dict(ids=IDS), ""),
     ("end_pauses", dict(ids=IDS, now=1), "executions_pkey"),
     ("queue_again", dict(ids=IDS), "ready_pkey executions_pkey workflow_execution_context_pkey"),
     ("due_approvals", dict(now=1, limit=10), "approvals_due"),
@@ -167,7 +168,9 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
     ("live_family", dict(ids=IDS), "executions_pkey"),
     ("standing", dict(ids=IDS), "ready_pkey"),
-    ("starters_of", dict(ids=IDS), "executions_pkey"),
+    ("senders", dict(ids=IDS), "executions_pkey execution_contributors_pkey"),
+    ("insert_contributors", dict(id=IDS, person=TEXTS, most=1000, everybody="*", now=1), "executions_pkey execution_contributors_pkey"),
+    ("copy_contributors", dict(id="w1", retry_of="w0", now=1), "execution_contributors_pkey"),
 ]  # fmt: skip
 
 

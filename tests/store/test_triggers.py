@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rhythm.store.access import Actor
 from rhythm.store.base import COMPLETED, Definition, NewEvent, NewWait, Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
@@ -33,8 +34,8 @@ def workflow(name: str = "ship", version: str = "1", on: tuple[str, ...] = ("pai
     return Definition(name, version, "flow", "", "{}", "f", on).replace(**changes)
 
 
-def publish(store: Store, id: str = "e1", type: str = "paid", data: Any = None, **changes: Any) -> str:
-    return store.publish(NewEvent(id, type, json.dumps(data)).replace(**changes))
+def publish(store: Store, id: str = "e1", type: str = "paid", data: Any = None, by: str | None = None) -> str:
+    return store.publish(NewEvent(id, type, json.dumps(data)), Actor(by) if by else None)
 
 
 def started(store: Store) -> list[tuple[str, str, Any, str | None]]:
@@ -172,6 +173,7 @@ def test_a_publisher_that_registers_meanwhile_starts_one_of_the_two_versions(sto
 
 DYING = """
 import os, sys
+from rhythm.store.access import Actor
 from rhythm.store.base import NewEvent
 from rhythm.store.open import open_store
 from rhythm.store.postgres.exchange import Exchange

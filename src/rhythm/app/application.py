@@ -66,6 +66,7 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.settings import Settings, load_settings
 from rhythm.store.base import TASK, WORKFLOW, Execution, Listed, NewEvent, NewExecution, NewSignal, Store
 from rhythm.store.open import open_store
+from rhythm.store.provenance import dump_authority, provenance_of
 from rhythm.worker.handlers import Task, Tasks, default_tasks
 from rhythm.worker.sizes import Sizes
 
@@ -165,7 +166,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         actor, texts = acting(by) if by else None, read_flows(sources)
         definitions = compile_flows(texts, (known.name for known in self._listed())) if texts else []
         if definitions:
-            self.store.register(definitions, self._registered_schedules(definitions), actor)
+            self.store.register(definitions, self._registered_schedules(definitions, actor), actor)
         return tuple(definition.name for definition in definitions)
 
     def workflows(self, limit: int | None = None, after: str = "") -> Workflows:
@@ -233,7 +234,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         asked = [request if isinstance(request, Start) else Start(request) for request in requests]
         rows = [self._workflow_row(program, request) for request in asked]
         actor = acting(by) if by else None
-        return self._start([row.replace(started_by=actor.name) for row in rows] if actor else rows, on_conflict, store, actor)
+        return self._start([_started_by(row, actor) for row in rows] if actor else rows, on_conflict, store, actor)
 
     def _workflow_row(self, program: Program, request: Start) -> NewExecution:
         queue = request.queue or program.options.get("queue") or "default"
@@ -399,7 +400,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
         id = valid_name(event_id, "an event_id") if event_id is not None else self._new_id()
-        event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"), by=acting(by).name if by else None)
+        event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)
         self._wake()
@@ -494,6 +495,12 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         """The workers of this process look at once; those of others when they look next."""
         for worker in list(self.running):
             worker.wake()
+
+
+def _started_by(row: NewExecution, actor: Actor) -> NewExecution:
+    provenance = provenance_of(actor)
+    authority = dump_authority(provenance.authority)
+    return row.replace(started_by=actor.name, contributors=provenance.contributors, authority=authority)
 
 
 def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None) -> Mapping[str, Task[..., Any]]:

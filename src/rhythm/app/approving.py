@@ -19,6 +19,7 @@ from rhythm.record import Record
 from rhythm.store.access import Actor
 from rhythm.store.approvals import APPROVE, CANCEL, ESCALATE, REJECT, RESUME, Decision, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.base import WORKFLOW, Execution
+from rhythm.store.provenance import MAX_CONTRIBUTORS
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
@@ -30,6 +31,8 @@ REFUSALS: dict[str, str] = {
     "role_revoked": "{actor} holds the role `{role}` no longer, which it takes to decide {id}",
     "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: it takes four eyes; somebody else with the "
     "role `{role}` must",
+    "too_many_contributors": "more people than are kept ({most:,}) had a hand in {execution}, so nobody can be shown to be uninvolved: "
+    "let the workflow ask with `four_eyes: false`",
     "already_decided": "{id} is {status} already, by {by}: nothing was changed",
     "decision_repeated": "{actor} has decided about {id} already: nothing was changed",
     "approval_changed": "{id} is not what was shown: look at it again, and decide with its new hash",
@@ -37,7 +40,7 @@ REFUSALS: dict[str, str] = {
     "approval_cancelled": "{id} was cancelled: its execution waits for it no longer",
     "no_escalation": "{id} cannot be escalated{to}: its workflow names {stages}",
 }
-DENIALS = ("wrong_role", "role_revoked", "self_approval")
+DENIALS = ("wrong_role", "role_revoked", "self_approval", "too_many_contributors")
 
 
 class DecisionView(Record):
@@ -228,11 +231,6 @@ class Approvals(Part):
         if data is not None and not isinstance(data, dict):
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
         row = self._workflow_row_of(id, "resumed")
-        if data and (open_ := self.store.approvals(None, "open", row.id, None, 1)):
-            raise Undecidable(
-                f"{row.id} waits for the decision about {open_[0].id}, which was shown without this data: resume it without, or cancel it",
-                "approval_open",
-            )
         self._leave_results_alone(row, data or {})
         return self._done(id, self.store.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
 
@@ -301,7 +299,7 @@ def _refuse(code: str, approval: StoredApproval, actor: str, to: str | None) -> 
     stages = ", ".join(f"`{role}`" for role, *_ in json.loads(approval.stages)) or "no role after this one"
     message = REFUSALS[code].format(
         actor=actor, role=approval.role, id=approval.id, execution=approval.execution_id, status=_status(approval), by=names or "nobody",
-        to=f" to `{to}`" if to else "", stages=stages,
+        to=f" to `{to}`" if to else "", stages=stages, most=MAX_CONTRIBUTORS,
     )  # fmt: skip
     raise (Denied if code in DENIALS else Undecidable)(message, code)
 

@@ -53,7 +53,7 @@ class TokenView(Record):
 
     def actor(self, source: str = "") -> Actor:
         """Whoever acts with this token; which business roles it has is looked up when it decides."""
-        return Actor(self.name, token=self.id, source=source)
+        return Actor(self.name, token=self.id, source=source, token_roles=self.roles)
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
     from rhythm.ir.program import Program
+    from rhythm.store.access import Actor
     from rhythm.store.base import Definition, Store
     from rhythm.store.schedules import Change, Registered
 
@@ -116,7 +117,7 @@ class Schedules(Part):
         self._current(workflow, self.store)
 
         def change(before: Schedule | None, now: int) -> Schedule:
-            after = put(before, name, wanted, now, actor.name)
+            after = put(before, name, wanted, now, actor)
             if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
             _check_shown(after)
@@ -194,7 +195,7 @@ class Schedules(Part):
         key = None if key is None else start_key(key, "a key")
         program, id = self._current(schedule.workflow, self.store), self._new_id()
         due = self.store.look_at_schedules([schedule.name])
-        fires, _ = self.store.fire_schedules([run_now(each, program, lambda: id, key, actor.name) for each in due], actor)
+        fires, _ = self.store.fire_schedules([run_now(each, program, lambda: id, key, actor) for each in due], actor)
         if not fires:
             _unknown(name)
         self._wake()
@@ -236,12 +237,12 @@ class Schedules(Part):
         self._change_schedule(self._schedule(name)[0].name, _there(watched), actor, action)
         return different
 
-    def _registered_schedules(self, definitions: Sequence[Definition]) -> Registered:
+    def _registered_schedules(self, definitions: Sequence[Definition], actor: Actor | None) -> Registered:
         """What becomes of the schedules that the annotations of these workflows have made."""
         from rhythm.engine.schedules import registered
 
         wanted = {definition.name: list(self._annotated_schedules(definition)) for definition in definitions}
-        return lambda existing, now: registered(wanted, existing, now)
+        return lambda existing, now: registered(wanted, existing, now, actor)
 
     def _annotated_schedules(self, definition: Definition) -> Iterator[Any]:
         for given in definition.schedules:

@@ -13,7 +13,9 @@ from typing import Any
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, US, check_overlap, check_timing, latest_slots, next_slot
+from rhythm.store.access import Actor
 from rhythm.store.base import WORKFLOW, NewExecution
+from rhythm.store.provenance import dump_authority, dump_provenance, load_provenance, provenance_of
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 
 LATE_US = 60 * US  # a slot that comes so late is not missed yet
@@ -128,21 +130,26 @@ class _Work:
         self.running.append(new.id)
 
 
-def run_now(due: Due, program: Program, new_id: NewId, key: str | None = None, by: str | None = None) -> Firing:
+def run_now(due: Due, program: Program, new_id: NewId, key: str | None = None, by: Actor | None = None) -> Firing:
     """An execution because somebody asks for one, whatever else runs: they start it, not the clock."""
     schedule = due.schedule
-    new = execution(schedule, program, due.now, new_id()).replace(key=key, started_by=by or f"schedule:{schedule.name}")
+    new = execution(schedule, program, due.now, new_id(), by).replace(key=key)
     fired = NewFire(Fire(schedule.name, due.now, "started", new.id, manual=True), new)
     return Firing(schedule.name, None, fires=(fired,))
 
 
-def execution(schedule: Schedule, program: Program, slot: int, id: str) -> NewExecution:
-    """The execution of a slot. Its key is that of the slot: a second one for it starts nothing."""
-    at = shown(slot)
+def execution(schedule: Schedule, program: Program, slot: int, id: str, by: Actor | None = None) -> NewExecution:
+    """The execution of a slot. Its key is that of the slot: a second one for it starts nothing.
+
+    Whoever made or changed the schedule has a hand in it, and so has whoever asks for it.
+    """
+    at, provenance = shown(slot), load_provenance(schedule.provenance).joined(provenance_of(by))
     return NewExecution(
         id, WORKFLOW, program.name, program.options.get("queue") or "default", schedule.inputs, program.version,
-        timeout_s=program.options.get("timeout"), key=f"schedule:{schedule.name}@{at}", started_by=f"schedule:{schedule.name}",
+        timeout_s=program.options.get("timeout"), key=f"schedule:{schedule.name}@{at}",
+        started_by=by.name if by else f"schedule:{schedule.name}",
         attributes=json.dumps({"schedule": schedule.name, "scheduled_at": at}, ensure_ascii=False),
+        contributors=provenance.contributors, authority=dump_authority(provenance.authority),
     )  # fmt: skip
 
 
@@ -162,20 +169,29 @@ def shown(at: int) -> str:
 # changes
 
 
-def put(before: Schedule | None, name: str, wanted: Wanted, now: int, by: str = "", origin: str = "") -> Schedule:
-    """A schedule as it is wanted. While its times stay the same, so does its next slot; a pause stays in any case."""
+def put(before: Schedule | None, name: str, wanted: Wanted, now: int, by: Actor | None = None, origin: str = "") -> Schedule:
+    """A schedule as it is wanted. While its times stay the same, so does its next slot; a pause stays in any case.
+
+    Whoever changes it has a hand in what it starts from then on, besides those who did before.
+    """
     asked = {field: getattr(wanted, field) for field in Wanted._fields}
-    fresh = Schedule(name, created_at=now, created_by=by, updated_at=now, origin=origin, anchor_at=now, **asked)
+    made_by, maker = by.name if by else "", dump_provenance(provenance_of(by))
+    fresh = Schedule(
+        name, created_at=now, created_by=made_by, updated_at=now, origin=origin, anchor_at=now, provenance=maker, **asked
+    )  # fmt: skip
     if before is None or _times(before) != _times(fresh):
         fresh = fresh.replace(next_at=next_slot(fresh.timing, now))
     else:
         fresh = fresh.replace(anchor_at=before.anchor_at, next_at=before.next_at)
     if before is None:
         return fresh
-    kept = ("paused_at", "paused_by", "paused_reason", "created_at", "created_by", "updated_at")
+    kept = ("paused_at", "paused_by", "paused_reason", "created_at", "created_by", "updated_at", "provenance")
     after = fresh.replace(**{field: getattr(before, field) for field in kept})
     after = after.replace(queued_at=before.queued_at if after.overlap == "queue" else None)
-    return after if after == before else after.replace(updated_at=now)
+    if after == before:
+        return before
+    joined = load_provenance(before.provenance).joined(provenance_of(by))
+    return after.replace(updated_at=now, provenance=dump_provenance(joined))
 
 
 def _times(schedule: Schedule) -> tuple[Any, ...]:
@@ -202,7 +218,9 @@ def resumed(before: Schedule, now: int) -> Schedule:
     return before.replace(paused_at=None, paused_by="", paused_reason="", next_at=next_at, updated_at=now)
 
 
-def registered(wanted: Mapping[str, Sequence[Wanted]], existing: Sequence[Schedule], now: int, by: str = "") -> dict[str, Schedule | None]:
+def registered(
+    wanted: Mapping[str, Sequence[Wanted]], existing: Sequence[Schedule], now: int, by: Actor | None = None
+) -> dict[str, Schedule | None]:
     """The schedules of workflows, by annotation, after these were registered: `@name`, then `@name.2` and so on. None: it is gone."""
     before = {schedule.name: schedule for schedule in existing}
     after: dict[str, Schedule | None] = dict.fromkeys(before)

@@ -39,6 +39,7 @@ from rhythm.store.base import (
     NewWait,
     TurnCommit,
 )
+from rhythm.store.provenance import Provenance, load_authority
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
@@ -80,7 +81,14 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
         resume_data=resume_data(loaded),
+        forbidden=forbidden(loaded.authority),
     )  # fmt: skip
+
+
+def forbidden(authority: str | None) -> frozenset[str]:
+    """What a workflow does to others, each of those who asked for it must have been allowed to do."""
+    asked = Provenance(authority=load_authority(authority))
+    return frozenset() if asked.allows("execution:signal") else frozenset({"publish", "send"})
 
 
 def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:
@@ -334,7 +342,7 @@ class _Rows:
                 self.consumed.append(id)
             case c.Send(to, name, payload):
                 id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.signals)}"  # a turn computed twice sends the same signal
-                self.signals.append(NewSignal(id, to, name, dump_trusted(payload)))
+                self.signals.append(NewSignal(id, to, name, dump_trusted(payload), self.loaded.id))
             case c.Publish(type, data):
                 id = f"{self.loaded.id}#{self.loaded.seq + 1}.{len(self.events)}"
                 self.events.append(NewEvent(id, type, dump_trusted(data), self.later_us, execution_id=self.loaded.id))
@@ -374,7 +382,7 @@ class _Rows:
             NewExecution(
                 child_id(self.loaded.id, n), WORKFLOW, program.name, queue, inputs, program.version,
                 options.get("priority", self.loaded.priority), self.loaded.id, n, self.loaded.root_id,
-                timeout_s=timeout_s, snapshot=snapshot, held=held, later_us=self.later_us,
+                timeout_s=timeout_s, snapshot=snapshot, held=held, later_us=self.later_us, authority=self.loaded.authority,
             )
         )  # fmt: skip
 

@@ -30,6 +30,7 @@ class Actor(Record):
     roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
+    token_roles: tuple[str, ...] | None = None  # what the token allowed when it was shown; None: whoever has the database may do all
 
 
 class Act(Record):

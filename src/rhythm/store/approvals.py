@@ -14,8 +14,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from rhythm.errors import Undecidable
 from rhythm.record import Record
 from rhythm.store.access import Actor
+from rhythm.store.provenance import EVERYBODY, is_contributor, person
 
 APPROVE, REJECT, ESCALATE = "approve", "reject", "escalate"
 APPROVED, REJECTED, EXPIRED = "approved", "rejected", "expired"
@@ -86,6 +88,7 @@ class StoredDecision(Record):
     key: str | None
     token: str | None
     at: int
+    stage: int = 0  # how often the approval had been escalated
 
 
 class Decision(Record):
@@ -110,35 +113,31 @@ class Verdict(Record):
     stage: int | None = None  # escalated to this one of the stages
 
 
-def person(name: str) -> str:
-    """Whose name this is: ann, Ann and ANN are one."""
-    import unicodedata
-
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-
-
 def judge(
     approval: StoredApproval,
     made: Sequence[StoredDecision],
     wanted: Decision,
     held: Collection[str] | None,
     revoked: Collection[str] = (),
-    concerned: Collection[str] = (),
+    contributors: Collection[str] = (),
     now: int = 0,
+    void: Collection[str] = (),
 ) -> Verdict:
     """Whether the decision counts, and what follows.
 
-    `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `concerned`: who gave the execution its data.
-    A decision that comes after the deadline comes too late, also when nobody has told so yet.
+    `held`: the actor's roles now, None: all; `revoked`: those that were taken away; `contributors`: everyone who had a hand in what is
+    decided about; `void`: tokens that were revoked since they were used. A decision that comes after the deadline comes too late, also
+    when nobody has told so yet.
     """
     name, who = wanted.actor.name, person(wanted.actor.name)
-    own = [each for each in made if person(each.actor) == who]
+    valid = [each for each in made if each.token is None or each.token not in void]
+    votes = [each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE]
+    own = [each for each in valid if person(each.actor) == who]
     if any(each.key is not None and each.key == wanted.key and each.decision == wanted.decision for each in own):
         return Verdict(repeated=True)
     if approval.ended_at is not None and approval.decision is None:
         return Verdict("approval_cancelled")
-    voted = any(each.role == approval.role and each.decision != ESCALATE for each in own)
-    if voted and wanted.decision != ESCALATE:
+    if wanted.decision != ESCALATE and any(each in votes for each in own):
         return Verdict("decision_repeated")
     if approval.ended_at is not None:
         return Verdict("approval_expired" if approval.decision == EXPIRED else "already_decided")
@@ -148,13 +147,15 @@ def judge(
         return Verdict("approval_changed")
     if held is not None and approval.role not in held:
         return Verdict("role_revoked" if approval.role in revoked else "wrong_role")
+    if approval.four_eyes and EVERYBODY in contributors:
+        return Verdict("too_many_contributors")
+    if approval.four_eyes and is_contributor(name, contributors):
+        return Verdict("self_approval")
     if wanted.decision == ESCALATE:
         return _escalated(approval, wanted)
-    if approval.four_eyes and who in {person(each) for each in (approval.requested_by or "", *concerned)}:
-        return Verdict("self_approval")
     if wanted.decision == REJECT:
         return Verdict(ended=REJECTED, by=(name,))
-    by = (*(each.actor for each in made if each.role == approval.role and each.decision == APPROVE), name)
+    by = (*(each.actor for each in votes if each.decision == APPROVE), name)
     return Verdict(ended=APPROVED, by=by) if len(by) >= approval.quorum else Verdict()
 
 
@@ -194,6 +195,15 @@ def notice(approval: StoredApproval, what: str) -> dict[str, Any] | None:
 def detail(made: StoredDecision, verdict: Verdict) -> str:
     """What the audit keeps of a decision."""
     return json.dumps({"role": made.role, "comment": made.comment, "shown": made.shown, "ended": verdict.ended})
+
+
+def refuse_data(execution_id: str, data: str, open_: Sequence[str]) -> None:
+    """`Undecidable` for data that would come under what somebody is being asked to decide about."""
+    if data not in ("null", "{}") and open_:
+        raise Undecidable(
+            f"{execution_id} waits for the decision about {open_[0]}, which was shown without this data: resume it without, or cancel it",
+            "approval_open",
+        )
 
 
 def message_of(error: str) -> str | None:
@@ -251,7 +261,10 @@ class ApprovalStore(ABC):
 
     @abstractmethod
     def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> Mapping[str, bool]:
-        """Lets workflows go on that are held. False: it is not held; one that does not exist is left out."""
+        """Lets workflows go on that are held. False: it is not held; one that does not exist is left out.
+
+        `Undecidable` if there is data while somebody is asked to decide: they would decide about something else than they were shown.
+        """
 
     @abstractmethod
     def resumes(self, id: str) -> list[ResumeRequest]:

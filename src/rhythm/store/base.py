@@ -23,6 +23,7 @@ from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.operating import OperatingStore
+from rhythm.store.provenance import Provenance, dump_authority, load_authority
 from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
@@ -100,6 +101,8 @@ class NewExecution(Record):
     # than 0: a task that had begun before
     failed: str | None = None  # how the attempt ended after which the row is made
     started_by: str | None = None  # of one that nobody else started
+    authority: str | None = None  # JSON: the roles of those who asked for it (see `provenance`)
+    contributors: tuple[str, ...] = ()  # of a root: whose data it begins with
 
     @property
     def crashes(self) -> int:
@@ -267,6 +270,7 @@ class Loaded(Record):
     owned: str  # JSON: the tasks that it awaits and that have no row yet
     now: int
     resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    authority: str | None = None  # JSON: the roles of those who asked for it
 
     @property
     def ending(self) -> bool:
@@ -333,6 +337,7 @@ class NewSignal(Record):
     execution_id: str
     name: str
     payload: str
+    sender: str | None = None  # the execution whose turn sends it
 
 
 class NewWait(Record):
@@ -352,7 +357,6 @@ class NewEvent(Record):
     type: str
     data: str  # JSON
     later_us: int = 0  # of several in one turn, and of the children it starts: they happen in their order
-    by: str | None = None  # who publishes it, as far as known
     execution_id: str | None = None  # whose turn publishes it
 
 
@@ -462,6 +466,7 @@ class StoredExecution(Record):
     fence: int | None
     worker: str | None
     started_by: str | None
+    authority: str | None
     seq: int | None
     statement: int | None
     snapshot: bytes | None
@@ -506,6 +511,18 @@ class Family(Record):
     timers: tuple[StoredTimer, ...] = ()
     signals: tuple[StoredSignal, ...] = ()
     retries: tuple[Retry, ...] = ()
+
+
+def asked_by(family: Family, provenance: Provenance) -> Family:
+    """A retry with the authority of whoever asks for it, besides that of those who asked before."""
+    if not provenance.authority:
+        return family
+
+    def joined(row: StoredExecution) -> str | None:
+        before = Provenance(authority=load_authority(row.authority))
+        return dump_authority(before.joined(provenance).authority)
+
+    return family.replace(executions=tuple(row.replace(authority=joined(row)) for row in family.executions))
 
 
 class Execution(Record):

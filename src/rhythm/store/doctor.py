@@ -107,6 +107,11 @@ RULES: Mapping[str, Rule] = {
         "an approval is decided by enough people who may, and not after its end",
         "somebody changed approvals by hand: `rhythm audit list --object ID` tells what was decided; and " + REPORT,
     ),
+    "contributors_kept": Rule(
+        "whoever had a hand in an execution is kept with its family, and with what comes of it",
+        "somebody changed the database by hand, or only a part was restored: let nobody decide its approvals who may be concerned; "
+        "and " + REPORT,
+    ),
     "approvals_awaited": Rule("an approval is open only while its execution may wait for it", "nobody needs to decide it; " + REPORT),
     "decisions_audited": Rule(
         "a decision on an approval is in the audit, as whoever made it made it",

@@ -33,6 +33,7 @@ class Event(Record):
     n: int
     data: str
     published_at: int
+    provenance: str | None = None  # JSON: whose data it carries
 
 
 class Match(Record):

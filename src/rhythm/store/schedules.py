@@ -45,6 +45,7 @@ class Schedule(Record):
     created_at: int = 0
     created_by: str = ""
     updated_at: int = 0
+    provenance: str | None = None  # JSON: whose data it gives to what it starts, and with which rights
 
     @property
     def timing(self) -> Timing:

@@ -13,6 +13,7 @@ from rhythm.ids import encode_id
 from rhythm.record import Record
 from rhythm.store.base import WORKFLOW, NewExecution
 from rhythm.store.events import Event
+from rhythm.store.provenance import dump_authority, load_provenance
 
 
 class Trigger(Record):
@@ -34,14 +35,18 @@ def triggered(triggers: Iterable[Trigger], events: Sequence[Event], by: Mapping[
     of_type: dict[str, list[Trigger]] = {}
     for trigger in triggers:
         of_type.setdefault(trigger.type, []).append(trigger)
-    return [
-        NewExecution(
-            _id(event, trigger.workflow), WORKFLOW, trigger.workflow, trigger.queue, event.data, trigger.version,
-            timeout_s=trigger.timeout_s, key=f"event:{event.id}", later_us=event.published_at - now + 1, started_by=by.get(event.id),
-            attributes=json.dumps({"event_id": event.id, "event_type": event.type}),
-        )
-        for event in events for trigger in of_type.get(event.type, ())
-    ]  # fmt: skip
+    return [_execution(event, trigger, by.get(event.id), now) for event in events for trigger in of_type.get(event.type, ())]
+
+
+def _execution(event: Event, trigger: Trigger, by: str | None, now: int) -> NewExecution:
+    """Whoever had a hand in the event has one in what it starts."""
+    provenance = load_provenance(event.provenance)
+    return NewExecution(
+        _id(event, trigger.workflow), WORKFLOW, trigger.workflow, trigger.queue, event.data, trigger.version,
+        timeout_s=trigger.timeout_s, key=f"event:{event.id}", later_us=event.published_at - now + 1, started_by=by,
+        attributes=json.dumps({"event_id": event.id, "event_type": event.type}),
+        authority=dump_authority(provenance.authority), contributors=provenance.contributors,
+    )  # fmt: skip
 
 
 def _id(event: Event, workflow: str) -> str:

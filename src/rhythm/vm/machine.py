@@ -41,6 +41,7 @@ class Inputs(Record):
     signals: Sequence[Signal] = ()
     cancel: bool = False
     resume_data: Mapping[str, Any] | None = None  # what a person gave when resuming the execution, since the last turn
+    forbidden: frozenset[str] = frozenset()  # operations that those who asked for the execution might not have done themselves
 
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot

@@ -268,6 +268,8 @@ def _with_default(plan: Plan, options: dict[str, Any]) -> Plan:
 def emit(m: Machine, kind_of: str, args: list[Any]) -> None:
     """Asks for something that nobody waits for."""
     m.charge(COMMAND_WORK)
+    if kind_of in m.inputs.forbidden:
+        raise Fault("Forbidden", f"`{kind_of}` reaches other executions, for which whoever started this one has no permission")
     command = _EMITTERS[kind_of](m, *args)
     if command is not None:
         m.commands.append(command)

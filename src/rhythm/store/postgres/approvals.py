@@ -22,12 +22,14 @@ from rhythm.store.approvals import (
     detail,
     judge,
     next_stage,
+    refuse_data,
 )
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.rows import US, fields
 from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.provenance import provenance_of
 
 
 class PostgresApprovals(PostgresAccess, ApprovalStore):
@@ -38,10 +40,10 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         found = self.rows.approvals([id], lock=True)
         if not found or found[0].held:
             raise UndoneError(None)
-        now, concerned, decisions = self.db.all("circumstances", id=id, execution_id=execution_id)[0]
+        now, contributors, decisions, void = self.db.all("decision_context", id=id, execution_id=execution_id)[0]
         made = [StoredDecision(**row) for row in decisions]
         held, revoked = self._business_roles(decision.actor, now)
-        verdict = judge(found[0], made, decision, held, revoked, concerned, now)
+        verdict = judge(found[0], made, decision, held, revoked, contributors, now, void)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)
         self._count_decision(found[0], len(made), decision, verdict, now)
@@ -49,7 +51,8 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
 
     def _count_decision(self, approval: StoredApproval, n: int, made: Decision, verdict: Verdict, now: int) -> None:
         actor, id = made.actor, approval.id
-        row = StoredDecision(id, n, actor.name, approval.role, made.decision, made.comment, approval.shown, made.key, actor.token, now)
+        row = StoredDecision(id, n, actor.name, approval.role, made.decision, made.comment, approval.shown, made.key, actor.token, now,
+                             approval.escalated)  # fmt: skip
         self.db.do("insert_decision", **fields(row))
         if verdict.stage is not None:
             self._escalate([(approval, verdict.stage)], now)
@@ -88,9 +91,13 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
     def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
         known = self._known(ids)
         self.rows.call(list(ids))
+        for id, open_ in self.db.all("asked_for", ids=known) if data != "null" else ():
+            refuse_data(id, data, [open_])
         now, by = self.db.now(), actor.name if actor else ""
         resumed = {row[0] for row in self.db.all("unpause", ids=sorted(known))}
         self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
+        if data != "null":
+            self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
         told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
         self._audit(actor, [Act("execution.resume", id, told) for id in known if id in resumed], now)
         return {id: id in resumed for id in known}

@@ -20,12 +20,12 @@ SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eye
 FROM approvals a
 
 -- name: decisions
-SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at FROM approval_decisions
+SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at, stage FROM approval_decisions
 WHERE approval_id = ANY(%(ids)s::text[]) ORDER BY approval_id, n
 
 -- name: insert_decision
-INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at)
-VALUES (%(approval_id)s, %(n)s, %(actor)s, %(role)s, %(decision)s, %(comment)s, %(shown)s, %(key)s, %(token)s, %(at)s)
+INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at, stage)
+VALUES (%(approval_id)s, %(n)s, %(actor)s, %(role)s, %(decision)s, %(comment)s, %(shown)s, %(key)s, %(token)s, %(at)s, %(stage)s)
 
 -- name: end_approvals
 -- With the record of what lets their executions go on.
@@ -48,25 +48,21 @@ WHERE a.id = x.id AND a.status IS NULL
 SELECT id, execution_id FROM approvals
 WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= %(now)s ORDER BY deadline_at LIMIT %(limit)s
 
--- name: circumstances
--- Of a decision: the time, who had a hand in what is decided about, and the decisions before. A hand has whoever gave the execution,
--- what it belongs to, or what that is a retry of, data with a resume, a signal, or an event that it took, and whoever made the schedule
--- that started it.
-WITH RECURSIVE
-  line(id) AS (
-    SELECT root_id FROM executions WHERE id = %(execution_id)s
-    UNION SELECT (SELECT e.retry_of FROM executions e WHERE e.id = line.id) FROM line WHERE line.id IS NOT NULL),
-  made(schedule) AS (SELECT (SELECT e.attributes::json ->> 'schedule' FROM executions e WHERE e.id = line.id) FROM line),
-  part(first, last) AS (SELECT id, id || ' ' FROM line UNION ALL SELECT id || '.', id || '/' FROM line)
+-- name: decision_context
+-- The time, everyone who had a hand in what is decided about, the decisions before, and which of their tokens were revoked since.
 SELECT now_us(),
-  ARRAY(
-    SELECT q.triggered_by_id FROM part JOIN execution_resume_requests q ON q.execution_id >= part.first AND q.execution_id < part.last
-    WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null'
-    UNION SELECT a.actor FROM part JOIN audit a ON a.object >= part.first AND a.object < part.last WHERE a.action = 'execution.signal'
-    UNION SELECT a.actor FROM part JOIN event_waits w ON w.execution_id >= part.first AND w.execution_id < part.last
-      JOIN audit a ON a.object = w.event_id WHERE a.action = 'event.publish'
-    UNION SELECT a.actor FROM made JOIN audit a ON a.object = made.schedule WHERE a.action IN ('schedule.create', 'schedule.change')),
-  (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = %(id)s)
+  ARRAY(SELECT c.person FROM execution_contributors c
+        WHERE c.root_id = (SELECT e.root_id FROM executions e WHERE e.id = %(execution_id)s)),
+  (SELECT coalesce(json_agg(d ORDER BY d.n), '[]') FROM approval_decisions d WHERE d.approval_id = %(id)s),
+  ARRAY(SELECT t.id FROM approval_decisions d JOIN api_tokens t ON t.id = d.token
+        WHERE d.approval_id = %(id)s AND t.revoked_at IS NOT NULL)
+
+-- name: asked_for
+-- What people are asked to decide in these executions and below them.
+SELECT x.id, a.id FROM unnest(%(ids)s::text[]) AS x(id), (VALUES ('', ' '), ('.', '/')) AS part(first, last)
+CROSS JOIN LATERAL (
+  SELECT id FROM approvals
+  WHERE execution_id >= x.id || part.first AND execution_id < x.id || part.last AND ended_at IS NULL AND NOT held LIMIT 1) a
 
 -- name: pause
 UPDATE executions SET paused_at = coalesce(paused_at, %(now)s), paused_reason = %(reason)s, paused_by = %(by)s,

@@ -18,10 +18,28 @@ SELECT type, workflow, version, queue, timeout_s FROM event_triggers ORDER BY ty
 -- name: triggers_of
 SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER BY type, workflow
 
--- name: starters_of
--- Who started the executions that publish, or those that they belong to; else themselves.
-SELECT e.id, coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN executions r ON r.id = e.root_id
-WHERE e.id = ANY(%(ids)s::text[])
+-- name: senders
+-- Executions whose turns publish events or send signals: who started their family, everyone who had a hand in it, and its authority.
+SELECT e.id, r.started_by, r.id, ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person), e.authority
+FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: insert_contributors
+-- Everyone once for each family; beyond the limit, one who stands for all. Sorted, so that two who add the same do not wait for each other
+-- in a circle.
+INSERT INTO execution_contributors (root_id, person, at)
+SELECT DISTINCT e.root_id,
+  CASE WHEN (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < %(most)s THEN x.person ELSE %(everybody)s END,
+  %(now)s::bigint
+FROM unnest(%(id)s::text[], %(person)s::text[]) AS x(id, person) JOIN executions e ON e.id = x.id
+ORDER BY 1, 2 ON CONFLICT (root_id, person) DO NOTHING
+
+-- name: copy_contributors
+-- A retry goes on with what the one before was given.
+INSERT INTO execution_contributors (root_id, person, at)
+SELECT %(id)s, person, %(now)s::bigint FROM execution_contributors WHERE root_id = %(retry_of)s
+
+-- name: prune_contributors
+DELETE FROM execution_contributors WHERE root_id = ANY(%(ids)s::text[])
 
 -- name: old_events
 -- Not what an execution has taken and may still have to read.

@@ -7,12 +7,13 @@ each such end holds the ready row of its workflow, and so do we before we end on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rhythm.store.base import COMPLETED, NewEvent
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
+from rhythm.store.provenance import Sender, dump_provenance, load_provenance
 from rhythm.store.triggers import Trigger, triggered
 
 
@@ -22,6 +23,7 @@ class Exchange:
     def __init__(self, rows: Rows, events: Sequence[NewEvent], waited: Iterable[str] = ()) -> None:
         """Locks the types of what is published, and of what begins to be `waited` for."""
         self.rows, self.db, self.events = rows, rows.db, events
+        self.contributions: list[tuple[str, tuple[str, ...]]] = []  # whose data goes to which execution: to be written down at the end
         counts = Counter(dict.fromkeys(waited, 0))
         counts.update(event.type for event in events)
         locks = [dict(type=type, count=count) for type, count in sorted(counts.items())]
@@ -32,25 +34,20 @@ class Exchange:
         events = [Event(event.id, event.type, n, event.data, LAST) for n, event in enumerate(self.events)]
         return [match.wait.execution_id for match in matches(self._open_waits(), events)]
 
-    def publish(self, events: Sequence[NewEvent], now: int) -> bool:
-        """Publishes those that are new; whether there were any."""
-        new = [Event(*row) for row in self.db.batch("insert_events", self._numbered(events, now))]
+    def publish(self, events: Sequence[NewEvent], publishers: Mapping[str, Sender], now: int) -> list[Event]:
+        """Publishes those that are new, and returns them. `publishers`: by the id of the event."""
+        provenances = {id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()}
+        new = [Event(*row) for row in self.db.batch("insert_events", self._numbered(events, provenances, now))]
         if new:
             self._end(matches(self._open_waits(), new), now)
-            self._trigger(new, now)
-        return bool(new)
+            self._trigger(new, publishers, now)
+        return new
 
-    def _trigger(self, new: Sequence[Event], now: int) -> None:
+    def _trigger(self, new: Sequence[Event], publishers: Mapping[str, Sender], now: int) -> None:
         """Starts the workflows that are registered for these."""
         triggers = [Trigger(*row) for row in self.db.all("triggers_of", types=sorted({event.type for event in new}))]
         if triggers:
-            self.rows.start(triggered(triggers, new, self._publishers(), now), now)
-
-    def _publishers(self) -> dict[str, str | None]:
-        """Who publishes each event: of a turn, whoever started the execution."""
-        turns = sorted({event.execution_id for event in self.events if event.execution_id is not None})
-        starters = dict(self.db.all("starters_of", ids=turns)) if turns else {}
-        return {event.id: event.by if event.execution_id is None else starters.get(event.execution_id) for event in self.events}
+            self.rows.start(triggered(triggers, new, {id: each.name for id, each in publishers.items()}, now), now)
 
     def look(self, opened: Sequence[tuple[str, int]], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
@@ -71,14 +68,15 @@ class Exchange:
         types = sorted({event.type for event in self.events})
         return [Wait(*row) for row in self.db.all("open_waits", types=types)] if types else []
 
-    def _numbered(self, events: Sequence[NewEvent], now: int) -> list[dict[str, object]]:
+    def _numbered(self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int) -> list[dict[str, object]]:
         """Each with a number of its type, which was counted up by as many."""
         left = Counter(event.type for event in events)
         rows = []
         for event in events:
             n = self.last[event.type] - left[event.type] + 1
             left[event.type] -= 1
-            rows.append(dict(id=event.id, type=event.type, n=n, data=event.data, published_at=now + event.later_us))
+            row = dict(id=event.id, type=event.type, n=n, data=event.data, published_at=now + event.later_us)
+            rows.append({**row, "provenance": provenances.get(event.id)})
         return rows
 
     def _end(self, found: Sequence[Match], now: int) -> None:
@@ -86,3 +84,5 @@ class Exchange:
         rows = [dict(id=match.wait.execution_id, n=match.wait.n, event_id=match.event.id) for match in found]
         if len(self.db.batch("end_waits", rows, status=COMPLETED, now=now)) < len(rows):
             raise AgainError  # one has ended while we waited for its workflow: another wait may be the one to take the event
+        given = ((match.wait.execution_id, load_provenance(match.event.provenance).contributors) for match in found)
+        self.contributions += [(id, people) for id, people in given if people]

@@ -5,11 +5,12 @@ An item whose claim is lost falls out by itself and takes nothing with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rhythm.ids import child_id
 from rhythm.record import Record
+from rhythm.store.access import Act, Actor, act
 from rhythm.store.approvals import message_of
 from rhythm.store.base import (
     CANCELLED,
@@ -24,6 +25,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
+from rhythm.store.provenance import Sender
 
 
 class Known(Record):
@@ -60,6 +62,8 @@ class Flush:
 
     def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
         self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
+        self.acts: dict[Actor, list[Act]] = {}  # for the audit
+        self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
         known = self.db.all("executions_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
@@ -87,15 +91,18 @@ class Flush:
         won = self._advance()
         self.db.batch("delete_settled", [dict(id=turn.id, n=n) for turn in won for n in turn.settled])
         self._write_children(won)
-        self.exchange.publish([event for turn in won for event in turn.events], self.now)
+        senders = self.rows.senders(turn.id for turn in won if turn.events or turn.signals)
+        self._publish(won, senders)
         promoted = self._promote(won)
         self._consume(won)
-        self._deliver([signal for turn in won for signal in turn.signals])
+        self._deliver([signal for turn in won for signal in turn.signals], senders)
         self._tell(won)
         self._executed(won)
         self._finish([turn for turn in won if turn.end == "finish"])
         self._suspend([turn for turn in won if turn.end != "finish"])
-        return self._leave(won, promoted), accepted
+        answers = self._leave(won, promoted)
+        self.rows.contribute([*self.exchange.contributions, *self.contributions], self.now)
+        return answers, accepted
 
     def _holds(self, item: TurnCommit | TaskEnd) -> bool:
         row = self.locked.get(item.id)
@@ -206,11 +213,34 @@ class Flush:
         if len(self.db.batch("consume_signals", taken)) != len(taken):
             raise AssertionError(f"a signal was consumed before: {taken}")
 
-    def _deliver(self, signals: Sequence[NewSignal]) -> None:
+    def _publish(self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]) -> None:
+        """With the names of everyone who had a hand in what is published."""
+        turns = {event.id: turn.id for turn in won for event in turn.events}
+        publishers = {event_id: senders[id] for event_id, id in turns.items()}
+        for new in self.exchange.publish([event for turn in won for event in turn.events], publishers, self.now):
+            self._acted(publishers[new.id], turns[new.id], act("event.publish", new.id, type=new.type))
+
+    def _deliver(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> None:
         """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
-        if signals:
-            self.rows.call([signal.execution_id for signal in signals])
-            self.db.batch("insert_signals", [fields(signal) for signal in signals], now=self.now)
+        signals = self._allowed(signals, senders)
+        if not signals:
+            return
+        self.rows.call([signal.execution_id for signal in signals])
+        sent = {row[0] for row in self.db.batch("insert_signals", [mail_row(signal) for signal in signals], now=self.now)}
+        for signal in signals:
+            if signal.id in sent and signal.sender is not None:
+                sender = senders[signal.sender]
+                self.contributions.append((signal.execution_id, sender.provenance.contributors))
+                self._acted(sender, signal.sender, act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id))
+
+    def _allowed(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> Sequence[NewSignal]:
+        """Those that whoever asked for their senders might have sent: the others reach nobody."""
+        return [signal for signal in signals if signal.sender is None or senders[signal.sender].provenance.allows("execution:signal")]
+
+    def _acted(self, sender: Sender, id: str, done: Act) -> None:
+        """What a turn does to others is an act of whoever started it, if that is known."""
+        if sender.started_by is not None:
+            self.acts.setdefault(Actor(sender.started_by, source=f"execution:{id}"), []).append(done)
 
     def _to(self, turn: TurnCommit) -> int:
         """A cancel that was acknowledged before the result wins over it."""
@@ -279,6 +309,10 @@ def _failed(id: str, attempt: int, fence: int, worker: str, error: str) -> dict[
     """An attempt that has failed, in the history of its task."""
     return dict(id=id, seq=attempt, fence=fence, worker=worker, from_status=PENDING, to_status=PENDING, cause="attempt failed",
                 statement=0, error=error)  # fmt: skip
+
+
+def mail_row(signal: NewSignal) -> dict[str, Any]:
+    return dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload)
 
 
 def _parking(turn: TurnCommit) -> dict[str, Any]:

@@ -51,17 +51,17 @@ CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name O
 
 -- name: insert_executions
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by, authority)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, x.timeout_us,
-  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END, x.started_by
+  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END, x.started_by, x.authority
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
   unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
   %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
-  %(later_us)s::bigint[], %(delay_us)s::bigint[], %(started_by)s::text[])
+  %(later_us)s::bigint[], %(delay_us)s::bigint[], %(started_by)s::text[], %(authority)s::text[])
   WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, started_by, ord) ORDER BY x.ord
+  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, started_by, authority, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -276,7 +276,7 @@ SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.paren
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
-    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL)
+    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL), e.authority
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
@@ -447,10 +447,11 @@ FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, fi
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
 
 -- name: insert_events
-INSERT INTO events (id, type, n, data, published_at)
-SELECT x.id, x.type, x.n, x.data, x.published_at
-FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[]) AS x(id, type, n, data, published_at)
-ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at
+INSERT INTO events (id, type, n, data, published_at, provenance)
+SELECT x.id, x.type, x.n, x.data, x.published_at, x.provenance
+FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[], %(provenance)s::text[])
+  AS x(id, type, n, data, published_at, provenance)
+ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at, provenance
 
 -- name: open_waits
 SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ANY(%(types)s::text[]) AND ended_at IS NULL AND NOT held
@@ -466,7 +467,7 @@ SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE ex
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
 
 -- name: events_after
-SELECT e.id, e.type, e.n, e.data, e.published_at FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
+SELECT e.id, e.type, e.n, e.data, e.published_at, e.provenance FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
 CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
 
 -- name: end_waits
@@ -593,7 +594,7 @@ SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, i
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
@@ -609,17 +610,18 @@ WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id <
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker, started_by)
+                        cancel_requested_at, fence, worker, started_by, authority)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
   x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by
+  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by,
+  x.authority
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
   %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
   %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
-  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[])
+  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[], %(authority)s::text[])
   AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
-  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by)
+  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by, authority)
 
 -- name: insert_stored_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)

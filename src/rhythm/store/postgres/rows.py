@@ -1,8 +1,8 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
 Locks are taken in one order: types of events, all ready rows in one sorted pass, contexts and their blobs, executions, timers and
-signals, approvals, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way (a wake of one who
-sleeps) may meet those of another transaction; then one of the two is run again.
+signals, approvals, contributors, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way (a
+wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
+from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -119,6 +120,7 @@ class Rows:
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
         self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
         self.insert_blobs(contexts)
+        self.contribute([(new.id, new.contributors) for new in executions if new.id in created and new.contributors], now)
         return created, now
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
@@ -135,6 +137,18 @@ class Rows:
 
     def free_delayed(self, ids: Sequence[str]) -> None:
         self.db.free(row[0] for row in self.db.all("free_delayed", ids=ids))
+
+    # whose data it is
+
+    def contribute(self, given: Iterable[tuple[str, Iterable[str]]], now: int) -> None:
+        """These people have given data to these executions: to all of their families."""
+        rows = [dict(id=id, person=person) for id, people in given for person in people]
+        self.db.batch("insert_contributors", rows, most=MAX_CONTRIBUTORS, everybody=EVERYBODY, now=now)
+
+    def senders(self, ids: Iterable[str | None]) -> dict[str, Sender]:
+        """Who stands behind what the turns of these executions send, by execution."""
+        asked = sorted({id for id in ids if id is not None})
+        return {id: sending_turn(*row) for id, *row in self.db.all("senders", ids=asked)} if asked else {}
 
     # ending
 
@@ -204,7 +218,7 @@ def _columns(new: NewExecution) -> dict[str, Any]:
         child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
         held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
         timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
-        delay_us=int(new.delay_s * US), started_by=new.started_by,
+        delay_us=int(new.delay_s * US), started_by=new.started_by, authority=new.authority,
     )  # fmt: skip
 
 

@@ -1,16 +1,16 @@
 -- name: schedules_after
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, CASE WHEN %(brief)s THEN 'null' ELSE inputs END, overlap, catch_up, origin, next_at,
-  queued_at, paused_at, paused_by, paused_reason, created_at, created_by, updated_at
+  queued_at, paused_at, paused_by, paused_reason, created_at, created_by, updated_at, provenance
 FROM schedules WHERE name > %(after)s ORDER BY name LIMIT %(limit)s
 
 -- name: schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision, now_us()
+  created_at, created_by, updated_at, provenance, revision, now_us()
 FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name
 
 -- name: lock_schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision, now_us()
+  created_at, created_by, updated_at, provenance, revision, now_us()
 FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
 
 -- name: lock_free_schedules
@@ -21,7 +21,7 @@ SELECT name, revision, now_us() FROM schedules WHERE name = ANY(%(names)s::text[
 
 -- name: lock_schedules_of
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision, now_us()
+  created_at, created_by, updated_at, provenance, revision, now_us()
 FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER BY name FOR UPDATE
 
 -- name: due_schedules
@@ -36,15 +36,16 @@ UNION ALL
 
 -- name: put_schedules
 INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision)
+  created_at, created_by, updated_at, provenance, revision)
 SELECT *, nextval('fences') FROM unnest(%(name)s::text[], %(workflow)s::text[], %(cron)s::text[], %(tz)s::text[], %(every_us)s::bigint[], %(anchor_at)s::bigint[],
   %(at)s::bigint[], %(inputs)s::text[], %(overlap)s::text[], %(catch_up)s::int[], %(origin)s::text[], %(next_at)s::bigint[],
   %(queued_at)s::bigint[], %(paused_at)s::bigint[], %(paused_by)s::text[], %(paused_reason)s::text[], %(created_at)s::bigint[],
-  %(created_by)s::text[], %(updated_at)s::bigint[])
+  %(created_by)s::text[], %(updated_at)s::bigint[], %(provenance)s::text[])
 ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
   anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
   origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
-  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at, revision = excluded.revision
+  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at,
+  provenance = excluded.provenance, revision = excluded.revision
 
 -- name: delete_schedules
 WITH gone AS (DELETE FROM schedules WHERE name = ANY(%(names)s::text[]))

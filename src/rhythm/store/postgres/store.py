@@ -62,6 +62,7 @@ from rhythm.store.base import (
     TaskEnd,
     Transition,
     TurnCommit,
+    asked_by,
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
@@ -69,19 +70,21 @@ from rhythm.store.postgres.approvals import PostgresApprovals
 from rhythm.store.postgres.connecting import Row, connected
 from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneError
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.flush import Flush, is_step, steps
+from rhythm.store.postgres.flush import Flush, is_step, mail_row, steps
 from rhythm.store.postgres.hints import PostgresListening, channel_of
 from rhythm.store.postgres.operating import PostgresOperating
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
+from rhythm.store.provenance import provenance_of, sender_of
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes")
+PRUNED = "ready contexts executions history timers signals blobs waits approvals decisions resumes contributors".split()
+ROW = StoredExecution._fields[: StoredExecution._fields.index("seq")]  # what of it stands in `executions`; the rest is its context
 
 
 class Expired(Record):
@@ -419,8 +422,12 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
         """The steps come last: they see whom the others have woken."""
-        answers, accepted = Flush(self.rows, turns, ends).run()
-        return [*answers, *(steps(self.rows, plain) if plain else ())], accepted
+        flush = Flush(self.rows, turns, ends)
+        answers, accepted = flush.run()
+        answers = [*answers, *(steps(self.rows, plain) if plain else ())]
+        for actor, acts in flush.acts.items():
+            self._audit(actor, acts, flush.now)
+        return answers, accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
         freed: set[str] = set()
@@ -472,8 +479,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             raise UndoneError("missing" if status is None else "late")
         if waiting >= limit:
             raise UndoneError("full")
-        if not self.db.batch("insert_signals", [fields(signal)], now=now):
+        if not self.db.batch("insert_signals", [mail_row(signal)], now=now):
             raise UndoneError("duplicate")
+        self.rows.contribute([(id, provenance_of(actor).contributors)], now)
         self._audit(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
         return "sent"
 
@@ -481,8 +489,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         exchange = Exchange(self.rows, [event])
         self.rows.lock(exchange.waiting())
-        if not exchange.publish([event], self.db.now()):
+        now = self.db.now()
+        if not exchange.publish([event], {event.id: sender_of(actor)}, now):
             raise UndoneError("duplicate")
+        self.rows.contribute(exchange.contributions, now)
         self._record(actor, [act("event.publish", event.id, type=event.type)])
         return "published"
 
@@ -514,8 +524,11 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         family = self._family(id)
         if not family.executions:
             return None
-        started = self._store_family(plan(family))
-        self._record(actor, [act("execution.retry", id, retry=started.id)])
+        started = self._store_family(asked_by(plan(family), provenance_of(actor)))
+        now = self.db.now()
+        self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)
+        self.rows.contribute([(started.id, provenance_of(actor).contributors)], now)
+        self._audit(actor, [act("execution.retry", id, retry=started.id)], now)
         return started
 
     @transaction
@@ -535,7 +548,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        self.db.batch("insert_stored", _columns(rows, *StoredExecution._fields[:27]), now=now)
+        self.db.batch("insert_stored", _columns(rows, *ROW), now=now)
         workflows = [row for row in rows if row["type"] == WORKFLOW]
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
         self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)

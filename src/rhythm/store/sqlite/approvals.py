@@ -26,8 +26,10 @@ from rhythm.store.approvals import (
     message_of,
     next_stage,
     notice,
+    refuse_data,
 )
 from rhythm.store.base import TASK, NewExecution
+from rhythm.store.provenance import provenance_of
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import SQL, US
@@ -40,8 +42,9 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             if approval is None or approval.held:
                 return None
             held, revoked = self._business_roles(actor, now)
-            concerned = {name for (name,) in self._all("concerned", {"id": approval.execution_id})}
-            verdict = judge(approval, self._decisions([id]), decision, held, revoked, concerned, now)
+            contributors = [name for (name,) in self._all("contributors", approval.execution_id)]
+            void = [token for (token,) in self._all("void_tokens", id)]
+            verdict = judge(approval, self._decisions([id]), decision, held, revoked, contributors, now, void)
             if not verdict.refusal and not verdict.repeated:
                 self._count_decision(approval, decision, verdict, now)
             return verdict
@@ -59,6 +62,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             made.key,
             actor.token,
             now,
+            approval.escalated,
         )
         self._all("insert_decision", dict(zip(row._fields, row.astuple(), strict=True)))
         if verdict.stage is not None:
@@ -125,9 +129,12 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
     def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
         with self._transaction():
             now, known = self.clock(), self._known(ids)
+            for id in known if data != "null" else ():
+                refuse_data(id, data, [open_ for (open_,) in self._all("asked_for", {"id": id})])
             resumed = {id: bool(self._all("unpause", id)) for id in known}
             for id in (id for id, changed in resumed.items() if changed):
                 self._resumed(id, "manual", actor.name if actor else "", data, now, reason)
+                self._contribute(id, provenance_of(actor).contributors if data != "null" else (), now)
             self._look_up(known, resumed, now)
             self._queue_again(id for id, changed in resumed.items() if changed)
             told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})

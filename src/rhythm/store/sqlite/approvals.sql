@@ -19,12 +19,12 @@ SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eye
 FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id
 
 -- name: decisions
-SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at FROM approval_decisions
+SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at, stage FROM approval_decisions
 WHERE approval_id IN (SELECT value FROM json_each(?)) ORDER BY approval_id, n
 
 -- name: insert_decision
-INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at)
-VALUES (:approval_id, :n, :actor, :role, :decision, :comment, :shown, :key, :token, :at)
+INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at, stage)
+VALUES (:approval_id, :n, :actor, :role, :decision, :comment, :shown, :key, :token, :at, :stage)
 
 -- name: end_approval
 UPDATE approvals SET status = 5, decision = :decision, decided_by = :by, comment = :comment, ended_at = :now WHERE id = :id AND ended_at IS NULL
@@ -37,22 +37,18 @@ WHERE id = :id AND ended_at IS NULL
 -- name: due_approvals
 SELECT id FROM approvals WHERE ended_at IS NULL AND deadline_at IS NOT NULL AND deadline_at <= ? ORDER BY deadline_at LIMIT ?
 
--- name: concerned
--- Who had a hand in what an execution decides about: whoever gave it, what it belongs to, or what that is a retry of, data with a
--- resume, a signal, or an event that it took, and whoever made the schedule that started it.
-WITH RECURSIVE
-  line(id) AS (
-    SELECT root_id FROM executions WHERE id = :id
-    UNION SELECT e.retry_of FROM line CROSS JOIN executions e ON e.id = line.id WHERE e.retry_of IS NOT NULL),
-  part(first, last) AS (SELECT id, id || ' ' FROM line UNION ALL SELECT id || '.', id || '/' FROM line)
-SELECT q.triggered_by_id FROM part CROSS JOIN execution_resume_requests q ON q.execution_id >= part.first AND q.execution_id < part.last
-WHERE +q.triggered_by = 'manual' AND q.trigger_data <> 'null'
-UNION SELECT a.actor FROM part CROSS JOIN audit a ON a.object >= part.first AND a.object < part.last WHERE +a.action = 'execution.signal'
-UNION SELECT a.actor FROM part CROSS JOIN event_waits w ON w.execution_id >= part.first AND w.execution_id < part.last
-  CROSS JOIN audit a ON a.object = w.event_id WHERE +a.action = 'event.publish'
-UNION SELECT a.actor FROM line CROSS JOIN executions e ON e.id = line.id
-  CROSS JOIN audit a ON a.object = json_extract(e.attributes, '$.schedule')
-WHERE +a.action IN ('schedule.create', 'schedule.change')
+-- name: contributors
+-- Everyone who had a hand in what an execution decides about.
+SELECT person FROM execution_contributors WHERE root_id = (SELECT root_id FROM executions WHERE id = ?)
+
+-- name: void_tokens
+-- Tokens with which something was decided, and which were revoked since.
+SELECT t.id FROM approval_decisions d JOIN api_tokens t ON t.id = d.token WHERE d.approval_id = ? AND t.revoked_at IS NOT NULL
+
+-- name: asked_for
+-- What people are asked to decide in an execution and below it.
+SELECT id FROM approvals
+WHERE (execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')) AND ended_at IS NULL AND held = 0 ORDER BY id LIMIT 1
 
 -- name: pause
 UPDATE executions SET paused_at = coalesce(paused_at, :now), paused_reason = :reason, paused_by = :by, paused_until = :now + :timeout_us,

@@ -129,6 +129,7 @@ FROM (SELECT DISTINCT execution_id AS subject, 'context' AS place FROM workflow_
       UNION ALL SELECT DISTINCT execution_id, 'history' FROM history
       UNION ALL SELECT DISTINCT execution_id, 'timer' FROM timer_tasks
       UNION ALL SELECT DISTINCT execution_id, 'signal' FROM workflow_signals
+      UNION ALL SELECT DISTINCT root_id, 'contributor' FROM execution_contributors
       UNION ALL SELECT id, 'queue row' FROM ready WHERE order_key < :before) x
 WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x.subject)
 
@@ -342,21 +343,42 @@ SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_hear
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: approvals_entitled
--- An approval is decided by enough people, none of them who started it, and by nobody after its end.
+-- An approval is decided by enough people of its last stage, none of them who had a hand in it, and by nobody after its end.
 SELECT a.id AS subject, 'it takes ' || a.quorum || ' to approve, and fewer have' AS message
 FROM approvals a WHERE a.decision = 'approved'
-  AND (SELECT count(DISTINCT d.actor) FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'approve' AND d.role = a.role) < a.quorum
+  AND (SELECT count(DISTINCT d.actor) FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'approve' AND d.role = a.role
+       AND d.stage = a.escalated) < a.quorum
 UNION ALL
 SELECT a.id, 'it is rejected, and nobody has rejected it' FROM approvals a WHERE a.decision = 'rejected'
   AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'reject' AND d.role = a.role)
 UNION ALL
-SELECT a.id, d.actor || ' started it, and decided' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id
-WHERE a.four_eyes AND d.actor = a.requested_by AND d.decision <> 'escalate'
+SELECT a.id, d.actor || ' had a hand in it, and decided' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id
+JOIN executions e ON e.id = a.execution_id JOIN execution_contributors c ON c.root_id = e.root_id AND c.person = lower(d.actor)
+WHERE a.four_eyes AND c.at < d.at
 UNION ALL
 SELECT a.id, d.actor || ' decided after its end' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id WHERE d.at > a.ended_at
 UNION ALL
 SELECT a.id, 'it has ended, and does not say how' FROM approvals a
 WHERE (a.ended_at IS NULL) <> (a.status IS NULL) OR (a.status = 5) <> (a.decision IS NOT NULL)
+
+-- name: contributors_kept
+-- Whoever had a hand in an execution is kept with its family, and with what comes of it: by an event, by a retry. Where there are too many,
+-- one row (a tab and a star) stands for all.
+SELECT e.id AS subject, 'it was started by ' || e.started_by || ', and has no contributor' AS message
+FROM executions e WHERE e.parent_id IS NULL AND e.started_by IS NOT NULL AND e.started_by NOT LIKE 'schedule:%' AND e.started_by NOT LIKE 'execution:%'
+  AND NOT EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.id)
+UNION ALL
+SELECT e.id, 'it took event ' || v.id || ', and ' || x.value || ' is no contributor'
+FROM event_waits w JOIN events v ON v.id = w.event_id JOIN executions e ON e.id = w.execution_id CROSS JOIN json_each(v.provenance, '$[0]') x
+WHERE v.provenance IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.root_id AND c.person IN (x.value, char(9) || '*'))
+UNION ALL
+SELECT e.id, 'it is a retry of ' || e.retry_of || ', and ' || o.person || ' is no contributor'
+FROM executions e JOIN execution_contributors o ON o.root_id = e.retry_of
+WHERE NOT EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.id AND c.person IN (o.person, char(9) || '*'))
+UNION ALL
+SELECT c.id, 'it has another authority than its parent'
+FROM executions c JOIN executions p ON p.id = c.parent_id WHERE c.type = 0 AND c.authority IS NOT p.authority
 
 -- name: approvals_awaited
 -- Nobody is asked on behalf of an execution that has ended.

@@ -15,9 +15,22 @@ SELECT type, workflow, version, queue, timeout_s FROM event_triggers ORDER BY ty
 -- name: triggers_of
 SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type = ? ORDER BY workflow
 
--- name: starter_of
--- Who started the execution that publishes, or the one that it belongs to; else itself.
-SELECT coalesce(r.started_by, 'execution:' || r.id) FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
+-- name: sender
+-- An execution whose turn publishes events or sends signals: who started its family, everyone who had a hand in it, and its authority.
+SELECT r.started_by, r.id, (SELECT json_group_array(c.person) FROM execution_contributors c WHERE c.root_id = e.root_id), e.authority
+FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
+
+-- name: insert_contributor
+-- Everyone once for each family; beyond the limit, one who stands for all.
+INSERT INTO execution_contributors (root_id, person, at)
+SELECT e.root_id,
+  CASE WHEN (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < :most THEN :person ELSE :everybody END, :now
+FROM executions e WHERE e.id = :id
+ON CONFLICT (root_id, person) DO NOTHING
+
+-- name: copy_contributors
+-- A retry goes on with what the one before was given.
+INSERT INTO execution_contributors (root_id, person, at) SELECT :id, person, :now FROM execution_contributors WHERE root_id = :retry_of
 
 -- name: settle_wait
 UPDATE event_waits SET settled = 1 WHERE execution_id = ? AND n = ? AND event_id IS NOT NULL

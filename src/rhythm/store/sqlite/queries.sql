@@ -48,10 +48,10 @@ WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE
 
 -- name: insert_execution
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by)
+                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by, authority)
 VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
         :held, :key, :options, :attributes, :inputs, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END,
-        :started_by)
+        :started_by, :authority)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -186,7 +186,7 @@ SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.paren
   e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
   (SELECT json_group_array(json_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END))
-    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL)
+    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL), e.authority
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
@@ -297,7 +297,7 @@ DELETE FROM event_waits WHERE execution_id = ?
 INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
 
 -- name: insert_event
-INSERT INTO events (id, type, n, data, published_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+INSERT INTO events (id, type, n, data, published_at, provenance) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 
 -- name: open_waits
 SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ? AND ended_at IS NULL AND held = 0
@@ -313,7 +313,7 @@ SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
 
 -- name: events_after
-SELECT id, type, n, data, published_at FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
+SELECT id, type, n, data, published_at, provenance FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
 
 -- name: end_wait
 UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
@@ -386,7 +386,7 @@ SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
 -- name: family
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
   e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, c.seq, c.statement,
+  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, c.seq, c.statement,
   coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
@@ -402,10 +402,11 @@ WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id |
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker, started_by)
+                        cancel_requested_at, fence, worker, started_by, authority)
 VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
         :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
-        :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by)
+        :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by,
+        :authority)
 
 -- name: insert_stored_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)

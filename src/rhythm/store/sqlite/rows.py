@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rhythm.store.base import DELAYED, FREE, WORKFLOW, NewExecution, Started
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
 from rhythm.store.sqlite.session import US, Session
 
 
@@ -16,7 +19,7 @@ class Rows(Session):
             child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
             held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
             later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
-            started_by=new.started_by,
+            started_by=new.started_by, authority=new.authority,
         )  # fmt: skip
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
@@ -24,6 +27,7 @@ class Rows(Session):
         if new.type == WORKFLOW:
             self._all("insert_context", new.id, inline(new.snapshot), now)
             self._insert_blob(new.id, new.snapshot)
+        self._contribute(new.id, new.contributors, now)
         if not new.held:
             self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
         return Started(new.id, created=True)
@@ -33,6 +37,12 @@ class Rows(Session):
     ) -> None:
         state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
         self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
+
+    def _contribute(self, id: str, people: Iterable[str], now: int) -> None:
+        """These people have given data to an execution: to all of its family."""
+        for person in people:
+            values = {"id": id, "person": person, "most": MAX_CONTRIBUTORS, "everybody": EVERYBODY, "now": now}
+            self._all("insert_contributor", values)
 
     def _wake(self, id: str, now: int) -> None:
         self._all("wake", id, 0, now)

@@ -1,16 +1,16 @@
 -- name: schedules_after
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, CASE WHEN :brief THEN 'null' ELSE inputs END, overlap, catch_up, origin, next_at, queued_at,
-  paused_at, paused_by, paused_reason, created_at, created_by, updated_at
+  paused_at, paused_by, paused_reason, created_at, created_by, updated_at, provenance
 FROM schedules WHERE name > :after ORDER BY name LIMIT :limit
 
 -- name: schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision
+  created_at, created_by, updated_at, provenance, revision
 FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: schedules_of
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision
+  created_at, created_by, updated_at, provenance, revision
 FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: due_schedules
@@ -26,13 +26,14 @@ UNION ALL SELECT * FROM (
 
 -- name: put_schedule
 INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, revision)
+  created_at, created_by, updated_at, provenance, revision)
 VALUES (:name, :workflow, :cron, :tz, :every_us, :anchor_at, :at, :inputs, :overlap, :catch_up, :origin, :next_at, :queued_at, :paused_at,
-  :paused_by, :paused_reason, :created_at, :created_by, :updated_at, :revision)
+  :paused_by, :paused_reason, :created_at, :created_by, :updated_at, :provenance, :revision)
 ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
   anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
   origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
-  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at, revision = excluded.revision
+  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at,
+  provenance = excluded.provenance, revision = excluded.revision
 
 -- name: delete_schedule
 DELETE FROM schedules WHERE name = ?

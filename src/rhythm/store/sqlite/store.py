@@ -64,6 +64,7 @@ from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.operating import TERMINATED
+from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -358,13 +359,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._all("delete_settled_timer", turn.id, n)
             self._all("delete_settled_wait", turn.id, n)
             self._all("settle_wait", turn.id, n)
-        for event in turn.events:
-            self._publish(event, now)
+        sender = self._sender(turn.id) if turn.events or turn.signals else None
+        acts = [act("event.publish", event.id, type=event.type) for event in turn.events if self._publish(event, sender, now)]
         for id in turn.consumed:
             if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
-        for signal in turn.signals:
-            self._deliver(signal, now)
+        acts += [_sent(signal) for signal in turn.signals if self._deliver(signal, sender, now)]
+        if sender is not None and sender.started_by is not None:
+            self._audit(Actor(sender.started_by, source=f"execution:{turn.id}"), acts, now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
@@ -555,41 +557,51 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 return "late"
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
-            self._deliver(signal, self.clock())
-            self._audit(actor, [act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)], self.clock())
+            self._deliver(signal, sender_of(actor), self.clock())
+            self._audit(actor, [_sent(signal)], self.clock())
             return "sent"
 
-    def _deliver(self, signal: NewSignal, now: int) -> None:
-        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one."""
+    def _deliver(self, signal: NewSignal, sender: Sender | None, now: int) -> bool:
+        """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one.
+
+        What whoever asked for its sender might not have sent reaches nobody.
+        """
         row = self._one("status_of", signal.execution_id)
-        if row is None or row[0] >= TERMINAL or not self._count("insert_signal", {**signal.__dict__, "now": now}):
-            return
+        if row is None or row[0] >= TERMINAL or (sender and not sender.provenance.allows("execution:signal")):
+            return False
+        if not self._count("insert_signal", {**signal.__dict__, "now": now}):
+            return False
+        self._contribute(signal.execution_id, sender.provenance.contributors if sender else (), now)
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
+        return True
+
+    def _sender(self, id: str) -> Sender:
+        started_by, root_id, people, authority = self._one("sender", id)
+        return sending_turn(started_by, root_id, json.loads(people), authority)
 
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         with self._transaction():
-            if not self._publish(event, self.clock()):
+            if not self._publish(event, sender_of(actor), self.clock()):
                 return "duplicate"
             self._audit(actor, [act("event.publish", event.id, type=event.type)], self.clock())
             return "published"
 
-    def _publish(self, event: NewEvent, now: int) -> bool:
+    def _publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:
         """To everyone whose wait is open; whoever waits later looks for it."""
-        new = Event(event.id, event.type, self._one("next_event", event.type)[0], event.data, now + event.later_us)
+        n, provenance = self._one("next_event", event.type)[0], dump_provenance(sender.provenance) if sender else None
+        new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
         if not self._count("insert_event", *new.astuple()):
             return False
         self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type)], [new]), now)
-        self._trigger(event, new, now)
+        self._trigger(new, sender.name if sender else None, now)
         return True
 
-    def _trigger(self, event: NewEvent, new: Event, now: int) -> None:
+    def _trigger(self, event: Event, by: str | None, now: int) -> None:
         """Starts the workflows that are registered for it."""
         triggers = [Trigger(*row) for row in self._all("triggers_of", event.type)]
-        if triggers:
-            by = event.by if event.execution_id is None else self._one("starter_of", event.execution_id)[0]
-            for execution in triggered(triggers, [new], {event.id: by}, now):
-                self._start(execution, now)
+        for execution in triggered(triggers, [event], {event.id: by}, now):
+            self._start(execution, now)
 
     def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
@@ -609,6 +621,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             wait = match.wait
             self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
             self._resumed(wait.execution_id, "event", match.event.id, json.dumps({"type": match.event.type}), now)
+            self._contribute(wait.execution_id, load_provenance(match.event.provenance).contributors, now)
             self._wake(wait.execution_id, now)
 
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
@@ -668,7 +681,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             family = self._family(id)
             if not family.executions:
                 return None
-            started = self._store_family(plan(family))
+            started, now = self._store_family(base.asked_by(plan(family), provenance_of(actor))), self.clock()
+            self._all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})
+            self._contribute(started.id, provenance_of(actor).contributors, now)
             self._audit(actor, [act("execution.retry", id, retry=started.id)], self.clock())
             return started
 
@@ -787,7 +802,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
                     ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
-                    ("execution_resume_requests", "execution_id"), ("ready", "id"),
+                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("execution_contributors", "root_id"),
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
@@ -919,6 +934,10 @@ def _split(status: int, value: str) -> tuple[str | None, str | None]:
 
 def _error(code: str, message: str, data: Any = None) -> str:
     return json.dumps({"code": code, "message": message, "data": data})
+
+
+def _sent(signal: NewSignal) -> Act:
+    return act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)
 
 
 def _cancelled() -> str:

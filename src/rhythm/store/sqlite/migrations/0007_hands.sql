@@ -1,1 +1,46 @@
--- The place of another change; nothing here.
+-- Who had a hand in what a family of executions (a root and everything below it) decides about. Rows are only ever added, so that nobody
+-- waits for anybody; `at` is when somebody's data first came in.
+CREATE TABLE execution_contributors (
+  root_id TEXT NOT NULL, person TEXT NOT NULL, at INTEGER NOT NULL,
+  PRIMARY KEY (root_id, person)
+) WITHOUT ROWID;
+
+-- JSON: the roles of those who asked for it, a list for each; NULL: whoever has the database.
+ALTER TABLE executions ADD COLUMN authority TEXT;
+-- JSON: the contributors and the authority of what an event or a schedule gives; NULL: nobody's.
+ALTER TABLE events ADD COLUMN provenance TEXT;
+ALTER TABLE schedules ADD COLUMN provenance TEXT;
+
+-- A vote counts in the stage in which it was given: how often the approval had been escalated. Those that counted go on counting.
+ALTER TABLE approval_decisions ADD COLUMN stage INTEGER NOT NULL DEFAULT -1;
+UPDATE approval_decisions SET stage = a.escalated FROM approvals a
+WHERE a.id = approval_decisions.approval_id AND a.role = approval_decisions.role;
+DROP INDEX decisions_once;
+CREATE UNIQUE INDEX decisions_once ON approval_decisions (approval_id, actor, role, stage, coalesce(token, '')) WHERE decision <> 'escalate';
+
+-- What was looked up until now, by the audit and by attributes, is written down once.
+UPDATE schedules SET provenance = json_array(json(x.people), json('[]'))
+FROM (SELECT object, json_group_array(DISTINCT actor) AS people FROM audit
+      WHERE action IN ('schedule.create', 'schedule.change') GROUP BY object) x
+WHERE x.object = schedules.name;
+UPDATE schedules SET provenance = json_array(json_array(created_by), json('[]')) WHERE provenance IS NULL AND created_by <> '';
+UPDATE events SET provenance = json_array(json_array(a.actor), json('[]'))
+FROM audit a WHERE a.object = events.id AND a.action = 'event.publish';
+
+WITH RECURSIVE
+  line(root_id, id) AS (
+    SELECT id, id FROM executions WHERE parent_id IS NULL
+    UNION SELECT line.root_id, e.retry_of FROM line JOIN executions e ON e.id = line.id WHERE e.retry_of IS NOT NULL),
+  given(root_id, person) AS (
+    SELECT id, started_by FROM executions
+    WHERE parent_id IS NULL AND started_by IS NOT NULL AND started_by NOT LIKE 'schedule:%' AND started_by NOT LIKE 'execution:%'
+    UNION SELECT e.root_id, q.triggered_by_id FROM execution_resume_requests q JOIN executions e ON e.id = q.execution_id
+    WHERE q.triggered_by = 'manual' AND q.trigger_data <> 'null' AND q.triggered_by_id <> ''
+    UNION SELECT e.root_id, a.actor FROM audit a JOIN executions e ON e.id = a.object WHERE a.action = 'execution.signal'
+    UNION SELECT e.root_id, a.actor FROM event_waits w JOIN executions e ON e.id = w.execution_id
+      JOIN audit a ON a.object = w.event_id WHERE a.action = 'event.publish'
+    UNION SELECT e.id, a.actor FROM executions e JOIN audit a ON a.object = substr(e.started_by, 10)
+    WHERE e.started_by LIKE 'schedule:%' AND a.action IN ('schedule.create', 'schedule.change'))
+INSERT INTO execution_contributors (root_id, person, at)
+SELECT DISTINCT line.root_id, given.person, CAST(strftime('%s', 'now') AS INTEGER) * 1000000
+FROM line JOIN given ON given.root_id = line.id;

@@ -1,0 +1,137 @@
+"""Who had a hand in something, and with which rights it was asked for.
+
+People start executions, send signals, publish events, give data with a resume, make schedules. What they gave flows on: an event starts an
+execution, a turn publishes another event, a retry begins anew. Their names flow with it, in the transaction that moves the data, so that
+four eyes need look nowhere else. Two things travel:
+
+- *contributors*: everyone whose data may be in it. All executions of a family (a root and everything below it) share one set.
+- *authority*: the roles of those who asked for it. What a workflow does to others, each of them must have been allowed to do.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from rhythm.record import Record
+from rhythm.rights import allows
+from rhythm.store.access import Actor
+
+MAX_CONTRIBUTORS = 1000  # people of one family
+EVERYBODY = "\t*"  # stands for more people than are kept; nobody's name, since names are printable
+MAX_AUTHORITY = 50  # different sets of roles
+NO_ROLES: tuple[str, ...] = ()
+
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # letters and marks that show nothing
+
+
+class Provenance(Record):
+    """Everyone who had a hand in something, and the roles that each of them acted with.
+
+    No roles at all stand for whoever has the database, and may do everything.
+    """
+
+    contributors: tuple[str, ...] = ()
+    authority: tuple[tuple[str, ...], ...] = ()
+
+    def joined(self, other: Provenance) -> Provenance:
+        """Of what comes from both."""
+        if not other.contributors and not other.authority:
+            return self
+        return Provenance(
+            bounded((*self.contributors, *other.contributors)),
+            bounded_authority((*self.authority, *other.authority)),
+        )
+
+    def allows(self, permission: str) -> bool:
+        """Whether everyone who asked for it was allowed to do this."""
+        return all(allows(roles, permission) for roles in self.authority)
+
+
+NOBODY = Provenance()
+
+
+class Sender(Record):
+    """Who publishes an event or sends a signal: somebody, or the turn of an execution that somebody started."""
+
+    started_by: str | None = None  # of a turn: who started the root of its family
+    root_id: str = ""  # of a turn
+    provenance: Provenance = NOBODY
+
+    @property
+    def name(self) -> str | None:
+        """As what it starts names whoever did; None: nobody says."""
+        return self.started_by or (f"execution:{self.root_id}" if self.root_id else None)
+
+
+def sender_of(actor: Actor | None) -> Sender:
+    return Sender(actor.name if actor else None, provenance=provenance_of(actor))
+
+
+def sending_turn(started_by: str | None, root_id: str, people: Iterable[str], authority: str | None) -> Sender:
+    """The turn of an execution, by what is stored of its family."""
+    return Sender(started_by, root_id, Provenance(tuple(people), load_authority(authority)))
+
+
+def provenance_of(actor: Actor | None) -> Provenance:
+    """Of what somebody does now; nobody's, if nobody says who it is."""
+    if actor is None:
+        return NOBODY
+    roles = () if actor.token_roles is None else (tuple(sorted(actor.token_roles)),)
+    return Provenance((person(actor.name),), roles)
+
+
+@lru_cache(maxsize=4096)
+def person(name: str) -> str:
+    """Whose name this is: ann, Ann and ANN are one, and so is what looks the same because some of it cannot be seen."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join("".join(each for each in plain if not _invisible(each)).split())
+
+
+def _invisible(character: str) -> bool:
+    return (
+        character in _BLANKS
+        or (unicodedata.category(character) in ("Cf", "Cc") and not character.isspace())
+        or "\ufe00" <= character <= "\ufe0f"
+        or "\U000e0100" <= character <= "\U000e01ef"
+    )  # fmt: skip
+
+
+def bounded(people: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in order; `EVERYBODY` alone where they are too many to be kept."""
+    unique = sorted(set(people))
+    return (EVERYBODY,) if EVERYBODY in unique or len(unique) > MAX_CONTRIBUTORS else tuple(unique)
+
+
+def bounded_authority(authority: Iterable[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Each set of roles once; nothing is allowed any more where they are too many to be kept."""
+    unique = sorted(set(authority))
+    return (NO_ROLES,) if len(unique) > MAX_AUTHORITY else tuple(unique)
+
+
+def is_contributor(name: str, contributors: Iterable[str]) -> bool:
+    """Whether this is one of them, however the name is written."""
+    who = person(name)
+    return any(person(each) == who for each in contributors)
+
+
+def dump_authority(authority: tuple[tuple[str, ...], ...]) -> str | None:
+    return json.dumps(authority) if authority else None
+
+
+def load_authority(text: str | None) -> tuple[tuple[str, ...], ...]:
+    return tuple(map(tuple, json.loads(text))) if text else ()
+
+
+def dump_provenance(provenance: Provenance) -> str | None:
+    """As an event or a schedule keeps it; None: nobody's."""
+    return json.dumps(provenance.astuple(), ensure_ascii=False) if provenance != NOBODY else None
+
+
+def load_provenance(text: str | None) -> Provenance:
+    if text is None:
+        return NOBODY
+    contributors, authority = json.loads(text)
+    return Provenance(tuple(contributors), tuple(map(tuple, authority)))
