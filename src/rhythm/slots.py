@@ -110,8 +110,6 @@ def check_timing(timing: Timing) -> None:
         raise ValueError("a schedule has one of cron, every and at")
     if not isinstance(timing.cron, str | None):
         raise ValueError(f"cron is a text, not {timing.cron!r:.80}")
-    if timing.cron is not None and len(timing.cron) > TEXTS.cron:
-        raise ValueError(f"cron has at most {TEXTS.cron} characters, not {len(timing.cron):,}")
     if timing.every_us is not None and timing.every_us < LEAST_EVERY_US:
         raise ValueError("every must be a second or longer")
     if timing.at is not None and not FIRST_US <= timing.at <= LAST_US:
@@ -148,6 +146,8 @@ def _no_zone(name: str) -> str:
 
 
 def _next_cron(cron: str, tz: str, after: int) -> int | None:
+    if len(cron) > TEXTS.cron:  # also of one that an earlier version took
+        raise ValueError(f"cron has at most {TEXTS.cron} characters, not {len(cron):,}")
     where, every_hour = zone(tz), _every_hour(cron)
     earliest = _earliest_wall(where, after) if every_hour else _wall(where, after)
     best: int | None = None

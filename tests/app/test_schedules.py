@@ -223,21 +223,22 @@ def test_a_slot_of_a_workflow_that_is_gone_fails_and_is_told(app: Rhythm) -> Non
 
 
 def test_schedules_that_cannot_be_fired_here_keep_no_other_from_it_and_are_told_once(app: Rhythm) -> None:
-    for name in ("lost", "newer", "good"):
+    for name in ("lost", "newer", "long", "good"):
         app.schedule(name, "forever" if name == "newer" else "report", every=60)
         make_due(app, name, slots_ago=9 if name != "good" else 0)
     rows(app.store, "UPDATE schedules SET cron = '* * * * *', every_us = NULL, tz = 'Mars/Olympus' WHERE name = 'lost'")
+    rows(app.store, "UPDATE schedules SET cron = ?, every_us = NULL WHERE name = 'long'", ["0-59," * 50_000 + "1 * * * *"])
     rows(app.store, """UPDATE workflow_definitions SET program = '{"ir": 99}' WHERE name = 'forever'""")
     app._programs = ProgramCache()
     told: list[Any] = []
     seconds = [0.0]
     settings = ServiceSettings(batch=2, schedules_every_s=1.0)
     services = Services(app.store, settings, lambda: seconds[0], lambda: 0, app.program, lambda *what: told.append(what))
-    for _ in range(6):
+    for _ in range(8):
         services.run()
         seconds[0] += 1
     assert started(app) == ["good"]
-    assert sorted(what[:2] for what in told) == [("schedule_stuck", "lost"), ("schedule_stuck", "newer")]
+    assert sorted(what[:2] for what in told) == [("schedule_stuck", name) for name in ("long", "lost", "newer")]
     assert app.get_schedule("lost").fires == ()
 
 

@@ -148,7 +148,8 @@ AT_LIMIT: dict[str, tuple[int, Callable[[Rhythm, int], object], str]] = {
         "an attribute has at most 4,096 bytes; 'a' has 4,097",
     ),
     "roles": (
-        TEXTS.roles, lambda app, n: app.create_token("ada", business_roles=[f"r{i}" for i in range(n)]), "there are at most 100 of a kind"
+        TEXTS.roles, lambda app, n: app.create_token("ada", business_roles=[f"r{i}" for i in range(n)]),
+        "there are at most 100 roles of a kind, not 101",
     ),
 }  # fmt: skip
 

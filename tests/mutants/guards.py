@@ -1114,12 +1114,12 @@ SLOTS = (
         engine=(Change("engine/schedules.py", "plan", "except Exception as problem", "except ValueError as problem"),),
     ),
     Guard(
-        "a time that no calendar shows is refused",
-        ("tests/app/test_schedules.py::test_a_time_that_could_not_be_shown_is_refused_and_nothing_is_stored",),
-        engine=(
-            Change("slots.py", "check_timing", "if timing.at is not None and not", "if timing.at is None and not"),
-            Change("app/scheduling.py", "_check_shown", "_view(schedule)", "pass"),
-        ),
+        "a time that no calendar shows is refused", ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        engine=(Change("slots.py", "check_timing", "not FIRST_US <= timing.at <= LAST_US", "False"),),
+    ),
+    Guard(
+        "there is no slot that no calendar shows", ("tests/test_slots.py::test_there_is_no_slot_that_no_calendar_shows",),
+        engine=(Change("slots.py", "next_slot", " and slot <= LAST_US", ""),),
     ),
     Guard(
         "a slot and its execution are one transaction", ("tests/store/test_schedules.py::test_of_a_plan_that_fails_nothing_is_done",),
@@ -1174,7 +1174,7 @@ BOUNDS = (
     ),
     Guard(
         "a cron expression is short", ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
-        engine=(Change("slots.py", "check_timing", "len(timing.cron) > TEXTS.cron", "False"),),
+        engine=(Change("slots.py", "_next_cron", "len(cron) > TEXTS.cron", "False"),),
     ),
     Guard(
         "a name is short", (f"{TEXT}every_text_that_is_too_long_is_refused_in_few_words",),

@@ -77,10 +77,10 @@ def valid_name(value: Any, what: str) -> str:
 
 
 def several(values: Any, what: str) -> tuple[str, ...]:
-    """Names of one kind, each once."""
+    """Roles of one kind, each once."""
     given = (values,) if isinstance(values, str) else tuple(values)
     if len(given) > TEXTS.roles:
-        raise ValueError(f"there are at most {TEXTS.roles} of a kind: {what}, and {len(given) - 1:,} more, are too many")
+        raise ValueError(f"there are at most {TEXTS.roles} roles of a kind, not {len(given):,}")
     return tuple(dict.fromkeys(valid_name(value, what) for value in given))
 
 
