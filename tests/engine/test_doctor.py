@@ -329,6 +329,8 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("blobs_kept", "ghost", ("INSERT INTO blobs VALUES ('ghost', 'x')",), set()),
     ("blobs_kept", "run", lambda store: rows(store, REFER, [b"@", "run"]), {"snapshot_readable"}),
     ("definition_kept", "run.4", ("DELETE FROM workflow_definitions WHERE name = 'kid'",), set()),
+    ("sources_kept", "kid", ("UPDATE workflow_definitions SET source_hash = 'gone' WHERE name = 'kid'",), set()),
+    ("sources_kept", "lone", ("INSERT INTO workflow_sources VALUES ('lone', '')",), set()),
     ("child_ids", "run.99", (executions("run.1", "id = 'run.99'"),), set()),
     ("child_ids", "ghost.1", (executions("run.1", "id = 'ghost.1', parent_id = 'ghost'"),), set()),
     ("child_ids", "old.2.1", (executions("run.1", "id = 'old.2.1', parent_id = 'old.2', root_id = 'old'"),), set()),

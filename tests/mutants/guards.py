@@ -398,7 +398,7 @@ EVENTS = (
     ),
     Guard(
         "a workflow is started by what it names now", trigger("what_starts_a_workflow_is_what_was_registered_last"),
-        lite_code("_set_triggers", 'self._all("forget_triggers", given)', "pass"),
+        lite_code("_set_triggers", 'self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})', "pass"),
         pg_code("_set_triggers", 'self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)', "pass"),
     ),
     Guard(
@@ -1113,6 +1113,11 @@ PEOPLE = (
     ),
 )  # fmt: skip
 
+LITE_SCHEDULES, PG_SCHEDULES = "store/sqlite/schedules.py", "store/postgres/schedules.py"
+SCHEDULES = "tests/store/test_schedules.py::test_"
+TEXT = "tests/app/test_text_limits.py::test_"
+SOURCE = "tests/app/test_sources.py::test_"
+
 HANDS = (
     Guard(
         "a signal makes its sender a contributor", hands("a_signal_makes_its_sender_a_contributor_of_the_whole_family"),
@@ -1206,7 +1211,56 @@ SLOTS = (
     Guard(
         "a person waits for a schedule that is being fired",
         ("tests/store/test_schedules.py::test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits",),
-        postgres=(Change("store/postgres/schedules.py", "fire_schedules", 'if actor is None else "lock_schedules"', 'if True else ""'),),
+        postgres=(Change("store/postgres/schedules.py", "fire_schedules", 'if actor is None else "lock_revisions"', 'if True else ""'),),
+    ),
+    Guard(
+        "a plan holds for the schedule as it was read", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.sql", "move_schedule", " AND (:revision IS NULL OR revision = :revision)", ""),),
+        (Change("store/postgres/schedules.py", "fire_schedules", " and each.revision in (None, revisions[each.name])", ""),),
+    ),
+    Guard(
+        "a changed schedule is a new revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.sql", "put_schedule", ", revision = excluded.revision", ""),),
+        (Change("store/postgres/schedules.sql", "put_schedules", ", revision = excluded.revision", ""),),
+    ),
+    Guard(
+        "a schedule that is made anew has another revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.py", "_revision", 'int(self._one("next_fence")[0])', "1"),),
+        (Change("store/postgres/schedules.sql", "put_schedules", "nextval('fences')", "1"),),
+    ),
+    Guard(
+        "a slot, or a run by somebody, is a new revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.sql", "move_schedule", "revision = :new, ", ""),),
+        (Change("store/postgres/schedules.sql", "move_schedules", "revision = nextval('fences'), ", ""),),
+    ),
+    Guard(
+        "what runs is read after the schedule", (f"{SCHEDULES}what_runs_is_read_after_the_schedule",),
+        (
+            Change("store/sqlite/schedules.py", "look_at_schedules", 'found = self._read(SQL["schedules"], given)', "pass"),
+            Change(LITE_SCHEDULES, "look_at_schedules", "for row in found]", 'for row in self._read(SQL["schedules"], given)]'),
+        ),
+        (
+            Change("store/postgres/schedules.py", "look_at_schedules", 'rows = self.db.all("schedules", names=list(names))', "pass"),
+            Change(PG_SCHEDULES, "look_at_schedules", "for row in rows]", 'for row in self.db.all("schedules", names=list(names))]'),
+        ),
+    ),
+    Guard(
+        "of very many slots some are run at once",
+        ("tests/engine/test_schedules.py::test_of_very_many_slots_some_are_run_and_the_rest_is_due_at_the_next_look",),
+        engine=(Change("engine/schedules.py", "fire", "enumerate(slots[:MOST_SLOTS])", "enumerate(slots)"),),
+    ),
+    Guard(
+        "what a schedule says wrongly keeps no other from its slots",
+        ("tests/app/test_schedules.py::test_a_row_that_no_calendar_shows_hides_no_other_and_stops_no_other",),
+        engine=(Change("engine/schedules.py", "plan", "except Exception as problem", "except ValueError as problem"),),
+    ),
+    Guard(
+        "a time that no calendar shows is refused", ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        engine=(Change("slots.py", "check_timing", "not FIRST_US <= timing.at <= LAST_US", "False"),),
+    ),
+    Guard(
+        "there is no slot that no calendar shows", ("tests/test_slots.py::test_there_is_no_slot_that_no_calendar_shows",),
+        engine=(Change("slots.py", "next_slot", " and slot <= LAST_US", ""),),
     ),
     Guard(
         "a slot and its execution are one transaction", ("tests/store/test_schedules.py::test_of_a_plan_that_fails_nothing_is_done",),
@@ -1380,5 +1434,61 @@ SCOPES = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES, *SIMULATED)
+
+BOUNDS = (
+    Guard(
+        "a text to which nobody refers is not kept", ("tests/store/test_sources.py::test_a_text_whose_versions_are_all_there_is_not_kept",),
+        lite("keep_sources", "WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key)", "WHERE true"),
+        pg("keep_sources", "WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash)", "WHERE true"),
+    ),
+    Guard(
+        "a file holds so many workflows", (f"{SOURCE}a_file_holds_so_many_workflows_and_no_more",),
+        engine=(Change("lang/flow/check.py", "_workflows", "len(tree.workflows) > limits.workflows", "False"),),
+    ),
+    Guard(
+        "a workflow has so many annotations", (f"{SOURCE}a_workflow_has_so_many_annotations_and_no_more",),
+        engine=(Change("lang/flow/check.py", "_workflows", "len(workflow.annotations) > limits.annotations", "False"),),
+    ),
+    Guard(
+        "the programs of a file have so many bytes", (f"{SOURCE}a_program_that_is_far_larger_than_its_text_is_refused_before_it_is_made",),
+        engine=(Change("ir/codec.py", "dump_within", "size > limit", "False"),),
+    ),
+    Guard(
+        "a program keeps the lines of its own workflow", (f"{SOURCE}a_file_of_many_workflows_stores_little_more_than_its_text",),
+        engine=(Change("lang/source.py", "lines_of", "return first, self.lines[first - 1 : bisect_right(self.lines, end)]",
+                       "return 1, self.lines"),),
+    ),
+    Guard(
+        "a process keeps so many programs", (f"{SOURCE}a_process_keeps_the_programs_that_it_used_last_within_bounds",),
+        engine=(Change("engine/programs.py", "_keep", "len(self._kept) > self._most or ", ""),),
+    ),
+    Guard(
+        "a process keeps programs of so many bytes", (f"{SOURCE}a_process_keeps_the_programs_that_it_used_last_within_bounds",),
+        engine=(Change("engine/programs.py", "_keep", " or (self._bytes > self._most_bytes and len(self._kept) > 1)", ""),),
+    ),
+    Guard(
+        "a cron expression is short", ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        engine=(Change("slots.py", "_next_cron", "len(cron) > TEXTS.cron", "False"),),
+    ),
+    Guard(
+        "a name is short", (f"{TEXT}every_text_that_is_too_long_is_refused_in_few_words",),
+        engine=(Change("app/checks.py", "valid_name", "len(value) > TEXTS.name or ", ""),),
+    ),
+    Guard(
+        "a reason is short", (f"{TEXT}every_text_that_is_too_long_is_refused_in_few_words",),
+        engine=(Change("app/checks.py", "valid_text", "len(value) > limit", "False"),),
+    ),
+    Guard(
+        "the attributes of a start are few and short", (f"{TEXT}the_attributes_of_an_execution_are_limited_together",),
+        engine=(Change("app/checks.py", "valid_attributes", "len(text.encode()) > TEXTS.attributes_bytes", "False"),),
+    ),
+    Guard(
+        "the attributes that a workflow sets are few and short", (f"{TEXT}what_a_workflow_gives_is_limited_too",),
+        engine=(Change("vm/operations.py", "_set_attribute", "len(m.attributes) > TEXTS.attributes or ", ""),),
+    ),
+)  # fmt: skip
+
+GUARDS = (
+    *FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES, *BOUNDS, *SIMULATED,
+)  # fmt: skip
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -30,7 +30,8 @@ FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"  # a mac
 SETTINGS = "-c listen_addresses='' -c max_connections=50 -c shared_buffers=32MB -c deadlock_timeout=50ms -c lock_timeout=20s"
 TABLES = (
     "approvals, approval_decisions, execution_resume_requests, "
-    "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, workflow_definitions, leases, "
+    "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, leases, "
+    "workflow_definitions, workflow_sources, "
     "event_types, event_triggers, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens, schedules, "
     "schedule_fires, execution_contributors"
 )

@@ -19,7 +19,7 @@ from rhythm.app.operating import AsyncOperating
 from rhythm.app.part import By
 from rhythm.app.rights import AsyncAccess
 from rhythm.app.scheduling import AsyncSchedules
-from rhythm.app.views import ExecutionView, Page
+from rhythm.app.views import ExecutionView, Page, WorkflowView
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
 from rhythm.rights import Scope
@@ -51,7 +51,8 @@ class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, P
     async def register(
         self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
     ) -> tuple[str, ...]: ...
-    async def workflows(self) -> Workflows: ...
+    async def workflows(self, limit: int | None = None, after: str = "") -> Workflows: ...
+    async def workflow(self, name: str) -> WorkflowView: ...
     async def start_workflow(
         self,
         name: str,

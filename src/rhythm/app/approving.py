@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
-from rhythm.app.checks import LARGEST_PAGE, at_least, place_of, possible_id, unknown_execution, valid_name, valid_text
+from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, place_of, possible_id, unknown_execution, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.ir.program import position_of
+from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope
 from rhythm.store.access import Actor
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
 
 Then = Literal["resume", "cancel"]
-LONGEST_COMMENT = 4000
 STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 REFUSALS: dict[str, str] = {
     "wrong_role": "{actor} does not hold the role `{role}`, which it takes to decide {id}",
@@ -195,8 +195,9 @@ class Approvals(Part):
     def _decide(
         self, id: str, what: str, by: Actor | str, comment: str, shown: str | None, key: str | None, to: str | None = None
     ) -> ApprovalView:
-        if len(valid_text(comment, "a comment")) > LONGEST_COMMENT:
-            raise ValueError(f"a comment has at most {LONGEST_COMMENT:,} characters, not {len(comment):,}")
+        valid_text(comment, "a comment", TEXTS.comment)
+        if shown is not None:
+            valid_name(shown, "the hash of what was shown")
         known = None if key is None else valid_name(key, "a key")
         if not by:
             raise ValueError("say who decides: by=rhythm.Actor(name, roles), or by=name if you answer for the roles")
@@ -291,7 +292,7 @@ class Approvals(Part):
 
 def _possible(id: Any) -> str:
     """The id of an approval that there may be: what no database could hold is asked of none."""
-    return id if isinstance(id, str) and id.isprintable() else no_approval(id)
+    return str(id) if can_be(id) else no_approval(id)
 
 
 def no_approval(id: Any) -> NoReturn:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from rhythm.app.checks import at_least, unknown_execution, valid_name, valid_text
+from rhythm.app.checks import at_least, unknown_execution, valid_attributes, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json
-from rhythm.engine.payload import dump
 from rhythm.errors import NotRetryable
+from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope
+from rhythm.slots import us_of
 from rhythm.store.base import WORKFLOW
 from rhythm.store.operating import Selection
 
@@ -87,6 +88,7 @@ class Operating(Part):
         """
         selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
         selection = selection.replace(names=self._names(scope))
+        why, actor = valid_text(reason, "reason"), acting(by)
         count, now = self.store.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
         if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
@@ -94,7 +96,7 @@ class Operating(Part):
         if dry_run:
             return BulkView(most)
         until = now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
-        return self._all_of(selection.replace(created_before=until), limit, action, valid_text(reason, "reason"), acting(by))
+        return self._all_of(selection.replace(created_before=until), limit, action, why, actor)
 
     def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
@@ -169,19 +171,20 @@ def _time_us(value: datetime | str | None, what: str) -> int | None:
     if value is None:
         return None
     try:
-        at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        short = isinstance(value, datetime) or len(value) <= TEXTS.time
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value) if short else None
     except (TypeError, ValueError):
         at = None
     if at is None or at.tzinfo is None:
         raise ValueError(f"{what} is a time with its zone, such as 2026-03-01T12:00:00Z, not {value!r:.80}")
-    return round(at.timestamp() * 1e6)
+    return us_of(at)
 
 
 def _plain(attributes: Mapping[str, Any]) -> str:
     for key, value in attributes.items():
         if not isinstance(value, str | int | float | bool | None):
             raise ValueError(f"attributes are compared with texts, numbers, true, false and null; {key!r:.80} is none of them")
-    return dump(dict(attributes), "attributes")
+    return valid_attributes(attributes)
 
 
 class AsyncOperating(Protocol):

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from rhythm import __version__
+from rhythm.app.checks import valid_name
 from rhythm.durations import duration_s, show_duration
 from rhythm.engine.turns import Asking
 from rhythm.errors import StoreError
@@ -85,7 +86,8 @@ class PooledWorker:
             raise TypeError("a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)")
         given = {"worker_poll_interval" if name == "poll_interval" else name: value for name, value in settings.items()}
         self.settings = app.settings.having(given)
-        self.name = f"{worker_id or HOST}-{secrets.token_hex(3)}"
+        own = HOST if worker_id is None else valid_name(worker_id, "a worker_id")
+        self.name = f"{own}-{secrets.token_hex(3)}"
         self.error: BaseException | None = None  # what ended it, if that was not `stop`
         self._app, self._poll_s = app, self.settings.worker_poll_interval_s
         self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible

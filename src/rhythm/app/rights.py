@@ -15,7 +15,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, NoReturn, Protocol
 
-from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, valid_name
+from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, several, valid_name
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
@@ -29,7 +29,6 @@ DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read o
 SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # an id, and 260 random bits
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
 USED_S = 60  # when a token was last used is noted at most so often
-MOST_ROLES = 100
 CHECKED_SIZE = 16_000_000  # characters of details after which a part of the audit is large enough, however few rows it has
 LAST_US = 253_402_300_799_000_000  # the end of the year 9999: a time that somebody has put there by hand may be any number
 HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
@@ -302,22 +301,15 @@ def _hash(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def _words(values: Any, what: str) -> tuple[str, ...]:
-    given = (values,) if isinstance(values, str) else tuple(values)
-    if len(given) > MOST_ROLES:
-        raise ValueError(f"a token has at most {MOST_ROLES} roles of a kind")
-    return tuple(dict.fromkeys(valid_name(value, what) for value in given))
-
-
 def _roles(values: Any) -> tuple[str, ...]:
-    roles = _words(values, "a role")
+    roles = several(values, "a role")
     if problem := problem_with_roles(roles):
         raise ValueError(problem)
     return roles
 
 
 def _business_roles(values: Any) -> tuple[str, ...]:
-    return _words(values, "a business role")
+    return several(values, "a business role")
 
 
 def _lasting(expires: float | str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
@@ -14,7 +15,7 @@ from rhythm.errors import UnknownSchedule, UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.guard import Asker
-from rhythm.http.pages import by_name
+from rhythm.http.pages import seen_by_name
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
 from rhythm.rights import READ
 
@@ -93,8 +94,7 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """All schedules, by name, without their inputs and last slots."""
-    seen = ask.seen(ask.app.schedules(), lambda schedule: schedule.workflow)
-    page = by_name(seen, lambda schedule: schedule.name, limit, cursor)
+    page = seen_by_name(ask, partial(ask.app.schedules, brief=True), lambda schedule: schedule.workflow, limit, cursor)
     return answer({**page, "items": [without(schedule, "inputs", "fires") for schedule in page["items"]]})
 
 

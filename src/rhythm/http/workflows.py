@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.flows import no_workflow, source_within
-from rhythm.app.views import WorkflowView
-from rhythm.errors import UnknownWorkflow
+from rhythm.app.flows import source_within
+from rhythm.app.views import WorkflowView, workflow_view
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Limit, Name
-from rhythm.http.guard import Asker
-from rhythm.http.pages import by_name
+from rhythm.http.pages import seen_by_name
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
@@ -45,34 +42,26 @@ def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
     limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
     names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)  # what has a line break is a text, never the name of a file
-    return answer({"workflows": [view for view in ask.app.workflows() if view.name in names]}, 201)
+    found = ask.app.store.current(names)
+    return answer({"workflows": [workflow_view(found[name]) for name in sorted(found)]}, 201)
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The current version of every workflow, by name."""
-    name = operator.attrgetter("name")
-    return answer(by_name(ask.seen(ask.app.workflows(), name), name, limit, cursor))
+    return answer(seen_by_name(ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor))
 
 
 def get(ask: Ask, name: Name) -> Response:
     """A workflow in its current version, with its source."""
-    view = _known(ask, name)
+    view = ask.app.workflow(name)
     definition = ask.app.store.definition(view.name, view.version)
     return answer({**without(view), "source": source_within(definition, ask.scope(READ)) if definition else ""})
 
 
 def draw(ask: Ask, name: Name) -> Response:
     """What a workflow does as a graph: nodes and edges, an outline, and a Mermaid flow chart."""
-    view = _known(ask, name)
+    view = ask.app.workflow(name)
     program = ask.app.program(view.name, view.version)
     assert program is not None, name
     drawn = graph(program)
     return answer({**without(drawn), "text": as_text(drawn), "mermaid": as_mermaid(drawn)})
-
-
-def _known(ask: Asker, name: str) -> WorkflowView:
-    views: dict[str, Any] = {view.name: view for view in ask.app.workflows()}
-    if name not in views:
-        raise UnknownWorkflow(no_workflow(name, list(views)), name)
-    found: WorkflowView = views[name]
-    return found

@@ -18,6 +18,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
+from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
@@ -60,6 +61,17 @@ class Definition(Record):
     on: tuple[str, ...] = ()  # types of events that start it; like what follows, only told when it is registered
     queue: str = "default"
     timeout_s: float | None = None
+    schedules: tuple[dict[str, Any], ...] = ()  # what its annotations say
+
+
+class Listed(Record):
+    """The current version of a workflow, without its text and its program, which may be large."""
+
+    name: str
+    version: str
+    language: str
+    file: str
+    registered_at: int
 
 
 class NewExecution(Record):
@@ -120,10 +132,17 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
             raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
 
 
-def registered_acts(definitions: Sequence[Definition], before: Iterable[tuple[Definition, int]]) -> list[Act]:
+def registered_acts(definitions: Sequence[Definition], before: Mapping[str, Listed]) -> list[Act]:
     """Which workflows have another version by now, for the audit."""
-    current = {definition.name: definition.version for definition, _ in before}
-    return [act("workflow.register", each.name, version=each.version) for each in definitions if current.get(each.name) != each.version]
+    new = [each for each in definitions if each.name not in before or before[each.name].version != each.version]
+    return [act("workflow.register", each.name, version=each.version) for each in new]
+
+
+def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:
+    """The texts of these workflows, each once, and what names them: their SHA-256."""
+    from hashlib import sha256
+
+    return {text: sha256(text.encode()).hexdigest() for text in {definition.source for definition in definitions}}
 
 
 def refuse_system(queue: str, paused: bool) -> None:
@@ -539,7 +558,9 @@ class Execution(Record):
 
 
 LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
-BRIEF = ", ".join(LARGE.get(name, name) for name in Execution._fields)  # the columns when these are not read
+CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}  # characters of others that a list reads
+# the columns of a list; of those that are cut one character more, which tells that they were
+BRIEF = ", ".join(LARGE.get(name, f"substr({name}, 1, {CUT[name] + 1})" if name in CUT else name) for name in Execution._fields)
 
 
 class Transition(Record):
@@ -718,8 +739,16 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
         """A version of a workflow; the current one if none is named."""
 
     @abstractmethod
-    def definitions(self) -> list[tuple[Definition, int]]:
-        """The current version of every workflow, and when it was registered."""
+    def program(self, name: str, version: str) -> str | None:
+        """The program of a version of a workflow, as it is stored; its text is not read."""
+
+    @abstractmethod
+    def current(self, names: Sequence[str]) -> dict[str, Listed]:
+        """The current versions of these workflows, as far as there are any."""
+
+    @abstractmethod
+    def definitions(self, after: str, limit: int) -> list[Listed]:
+        """The current versions of so many workflows, by name: those that come after this one. No text and no program is read."""
 
     @abstractmethod
     def triggers(self) -> list[Trigger]:

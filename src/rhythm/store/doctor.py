@@ -88,6 +88,10 @@ RULES: Mapping[str, Rule] = {
         "without its snapshot it cannot go on: restore it from a backup, or start it anew; a blob too many does no harm; " + REPORT,
     ),
     "definition_kept": Rule("the program of every workflow that has not ended is there", "register this version of the workflow again"),
+    "sources_kept": Rule(
+        "the text of every version of a workflow is there, once",
+        "without it people cannot see where an execution is: register the file again, changed if only by a space; " + REPORT,
+    ),
     "child_ids": Rule("a child's id is that of its parent and its number, and a family has one root"),
     "numbers_once": Rule("a number stands for one child or one timer of a workflow"),
     "one_per_key": Rule("of one name and idempotency key there is one execution", "is the unique index executions_key there, and valid?"),

@@ -54,6 +54,7 @@ class Machine:
     """The moving parts of one turn. Expressions reach it as the local `$m`."""
 
     __slots__ = (
+        "attributes",
         "awaiting",
         "cancelled",
         "commands",
@@ -95,6 +96,7 @@ class Machine:
         self.mark = 0  # where the commands of the statement which runs begin
         self.started = 0  # operations that the statement which runs has asked for
         self.taken: set[str] = set()  # signals consumed in this turn
+        self.attributes: dict[str, int] = {}  # set in this turn, and their bytes
         self.draws = 0
         self.drew = False  # whether time or chance went into the turn: then it must be committed before anything acts on it
 

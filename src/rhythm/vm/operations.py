@@ -7,7 +7,7 @@ from typing import Any
 
 from rhythm.durations import duration_s
 from rhythm.ir.operations import GROUPS, OPERATIONS
-from rhythm.limits import LONGEST_NAME
+from rhythm.limits import LONGEST_NAME, TEXTS
 from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
@@ -76,6 +76,7 @@ def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
     where = given.get("where") or {}
     if not isinstance(where, dict):
         raise Fault("InvalidArgument", "`where` of an event is an object of paths and values")
+    m.charge(weigh(where, TEXTS.where_bytes, "`where` of an event", m.limits.depth) // 16)
     m.commands.append(c.WaitEvent(n, _name("event", type), where, _timeout(given)))
     return _with_default({"op": "event", "n": n, "name": type}, given)
 
@@ -84,6 +85,8 @@ def _approval(m: Machine, n: int, options: Any) -> Plan:
     given = _options("approval", options)
     quorum = _count("quorum", given.get("quorum", 1), 1)
     reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits)
+    if len(reason) > TEXTS.comment:
+        raise Fault("InvalidArgument", f"the reason of an approval has at most {TEXTS.comment:,} characters, not {len(reason):,}")
     m.commands.append(
         c.RequestApproval(
             n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
@@ -97,6 +100,8 @@ def _approval(m: Machine, n: int, options: Any) -> Plan:
 def _escalation(value: Any) -> tuple[dict[str, Any], ...]:
     """A role, `{ role, after, timeout }`, or a list of them."""
     stages = value if isinstance(value, list) else [] if value is None else [value]
+    if len(stages) > TEXTS.escalations:
+        raise Fault("InvalidArgument", f"`escalate` has at most {TEXTS.escalations} stages, not {len(stages):,}")
     return tuple(_stage(stage) for stage in stages)
 
 
@@ -293,7 +298,15 @@ def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
 def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
     if type(value) in (list, dict):
         raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
-    return c.SetAttribute(_name("set_attribute", name), _payload(m, value, "an attribute"))
+    size = weigh(_name("set_attribute", name), TEXTS.attributes_bytes, "the name of an attribute")
+    size += weigh(value, TEXTS.attribute_bytes, f"the attribute `{name}`")
+    m.charge(size // 16)
+    m.attributes[name] = size
+    if len(m.attributes) > TEXTS.attributes or sum(m.attributes.values()) > TEXTS.attributes_bytes:
+        raise LimitFault(
+            f"an execution has at most {TEXTS.attributes} attributes, of {TEXTS.attributes_bytes:,} bytes together: `{name}` is too much"
+        )
+    return c.SetAttribute(name, value)
 
 
 def _cancel(m: Machine, id: Any) -> None:

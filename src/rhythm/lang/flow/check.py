@@ -64,6 +64,16 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
         )
         return ()
     tree = _parse(source, problems, limits)
+    if len(tree.workflows) > limits.workflows:
+        one_more = tree.workflows[limits.workflows]
+        message = f"the file has {len(tree.workflows):,} workflows; the limit is {limits.workflows:,}"
+        problems.report("F006", message, one_more.start, one_more.start, help="split it into several files")
+        return ()
+    for workflow in tree.workflows:
+        if len(workflow.annotations) > limits.annotations:
+            extra = workflow.annotations[limits.annotations]
+            problems.about("F006", f"more than {limits.annotations} annotations", extra, help="split the workflow into several")
+            return ()
     high = _too_high(tree)
     if high:
         problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")

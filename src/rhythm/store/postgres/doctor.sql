@@ -152,6 +152,14 @@ SELECT e.id AS subject, 'there is no version ' || e.version || ' of workflow ' |
 FROM executions e WHERE e.finished_at IS NULL AND e.type = 0
   AND NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.name = e.name AND d.version = e.version)
 
+-- name: sources_kept
+-- The text of every version of a workflow is there, and no text is there for nothing.
+SELECT d.name AS subject, 'the text of its version ' || d.version || ' is not there' AS message FROM workflow_definitions d
+WHERE NOT EXISTS (SELECT 1 FROM workflow_sources s WHERE s.hash = d.source_hash)
+UNION ALL
+SELECT s.hash, 'there is a text to which no workflow refers' FROM workflow_sources s
+WHERE NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = s.hash)
+
 -- name: child_ids
 -- A child's id is its parent's with its number, and the whole family has one root.
 SELECT id AS subject, 'it is child ' || child_no || ' of ' || parent_id AS message

@@ -6,27 +6,48 @@
 SELECT now_us()
 
 -- name: register_definitions
-INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
-SELECT x.name, x.version, x.language, x.source, x.program, x.file, now_us(),
-  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord)
-FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(source)s::text[], %(program)s::text[], %(file)s::text[])
-  WITH ORDINALITY AS x(name, version, language, source, program, file, ord)
+-- A version that is there is left as it is: only its place among the versions of its name changes.
+INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
+SELECT x.name, x.version, x.language, x.file, now_us(),
+  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
+  x.source_hash, x.program
+FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(file)s::text[], %(source_hash)s::text[], %(program)s::text[])
+  WITH ORDINALITY AS x(name, version, language, file, source_hash, program, ord)
 WHERE x.version IS DISTINCT FROM
   (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
+
+-- name: keep_sources
+-- Only texts that a version refers to: one whose workflows were all there before is not needed.
+INSERT INTO workflow_sources (hash, text)
+SELECT x.hash, x.text FROM unnest(%(hash)s::text[], %(text)s::text[]) AS x(hash, text)
+WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash) ON CONFLICT (hash) DO NOTHING
 
 -- name: lock_definitions
 LOCK TABLE workflow_definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: definition_current
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = %(name)s ORDER BY registration DESC LIMIT 1
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = %(name)s ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = %(name)s AND d.version = %(version)s
 
--- name: definitions
-SELECT name, version, language, source, program, file, registered_at FROM workflow_definitions d
-WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name) ORDER BY name
+-- name: program
+SELECT program FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
+
+-- name: current_definitions
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM unnest(%(names)s::text[]) AS x(name)
+CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1) d
+
+-- name: definitions_after
+-- From name to name along the index: however many versions there are of one, it is one step.
+WITH RECURSIVE names(name) AS (
+  (SELECT name FROM workflow_definitions WHERE name > %(after)s ORDER BY name LIMIT 1)
+  UNION ALL SELECT (SELECT d.name FROM workflow_definitions d WHERE d.name > n.name ORDER BY d.name LIMIT 1) FROM names n WHERE n.name IS NOT NULL)
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
+CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,

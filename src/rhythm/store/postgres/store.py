@@ -39,6 +39,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listed,
     Listening,
     Loaded,
     LoadedTask,
@@ -155,9 +156,12 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         self.db.do("lock_definitions")
-        acts = base.registered_acts(definitions, _definitions(self.db.all("definitions"))) if actor else []
-        rows = [fields(definition) for definition in definitions]
-        self.db.batch("register_definitions", _columns(rows, *Definition._fields[:6]))
+        names = [definition.name for definition in definitions]
+        acts = base.registered_acts(definitions, _listed(self.db.all("current_definitions", names=names))) if actor else []
+        hashes = base.source_hashes(definitions)
+        rows = [{**fields(definition), "source_hash": hashes[definition.source]} for definition in definitions]
+        self.db.batch("register_definitions", _columns(rows, "name", "version", "language", "file", "source_hash", "program"))
+        self.db.batch("keep_sources", [{"hash": hash, "text": text} for text, hash in hashes.items()])
         self._set_triggers(definitions)
         if schedules is not None:
             self._register_schedules(definitions, schedules)
@@ -185,8 +189,17 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return Definition(*rows[0]) if rows else None
 
     @alone
-    def definitions(self) -> list[tuple[Definition, int]]:
-        return _definitions(self.db.all("definitions"))
+    def program(self, name: str, version: str) -> str | None:
+        rows = self.db.all("program", name=name, version=version)
+        return str(rows[0][0]) if rows else None
+
+    @alone
+    def current(self, names: Sequence[str]) -> dict[str, Listed]:
+        return _listed(self.db.all("current_definitions", names=list(names)))
+
+    @alone
+    def definitions(self, after: str, limit: int) -> list[Listed]:
+        return [Listed(*row) for row in self.db.all("definitions_after", after=after, limit=limit)]
 
     # starting
 
@@ -789,5 +802,5 @@ def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, A
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _definitions(rows: Sequence[Row]) -> list[tuple[Definition, int]]:
-    return [(Definition(*row[:-1]), row[-1]) for row in rows]
+def _listed(rows: Sequence[Row]) -> dict[str, Listed]:
+    return {row[0]: Listed(*row) for row in rows}

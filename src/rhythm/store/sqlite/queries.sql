@@ -5,22 +5,46 @@ UPDATE fences SET n = n + 1 RETURNING n
 -- A whole batch of claims draws its fences at once.
 UPDATE fences SET n = n + ? RETURNING n
 
--- name: register_definition
-INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
-VALUES (:name, :version, :language, :source, :program, :file, now_us(),
-        (SELECT coalesce(max(registration), 0) + 1 FROM workflow_definitions WHERE name = :name))
+-- name: register_definitions
+-- A version that is there is left as it is: only its place among the versions of its name changes.
+INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
+SELECT x.name, x.version, x.language, x.file, now_us(),
+  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
+  x.source_hash, x.program
+FROM (SELECT key AS ord, json_extract(value, '$[0]') AS name, json_extract(value, '$[1]') AS version, json_extract(value, '$[2]') AS language,
+        json_extract(value, '$[3]') AS file, json_extract(value, '$[4]') AS source_hash, json_extract(value, '$[5]') AS program
+      FROM json_each(:definitions)) x
+WHERE x.version IS NOT (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
-WHERE registration <> (SELECT max(registration) FROM workflow_definitions WHERE name = excluded.name)
+
+-- name: keep_sources
+-- Only texts that a version refers to: one whose workflows were all there before is not needed.
+INSERT INTO workflow_sources (hash, text)
+SELECT x.key, x.value FROM json_each(:sources) x
+WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
 
 -- name: definition_current
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = ? ORDER BY registration DESC LIMIT 1
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = ? AND version = ?
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = ? AND d.version = ?
 
--- name: definitions
-SELECT name, version, language, source, program, file, registered_at FROM workflow_definitions d
-WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name) ORDER BY name
+-- name: program
+SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
+
+-- name: current_definitions
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
+WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name)
+
+-- name: definitions_after
+-- From name to name along the index: however many versions there are of one, it is one step.
+WITH RECURSIVE names(name) AS (
+  SELECT min(name) FROM workflow_definitions WHERE name > :after
+  UNION ALL SELECT (SELECT min(d.name) FROM workflow_definitions d WHERE d.name > part.name) FROM names part WHERE part.name IS NOT NULL LIMIT :limit)
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM names part JOIN workflow_definitions d ON d.name = part.name
+WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,

@@ -36,6 +36,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listed,
     Listening,
     Loaded,
     LoadedTask,
@@ -123,21 +124,24 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         with self._transaction():
-            acts = base.registered_acts(definitions, _definitions(self._all("definitions"))) if actor else []
-            for definition in definitions:
-                row = {name: getattr(definition, name) for name in Definition._fields}
-                self._all("register_definition", row)
-                self._set_triggers(row)
+            names = json.dumps([definition.name for definition in definitions])
+            acts = base.registered_acts(definitions, _listed(self._all("current_definitions", names))) if actor else []
+            hashes = base.source_hashes(definitions)
+            rows = [(d.name, d.version, d.language, d.file, hashes[d.source], d.program) for d in definitions]
+            self._all("register_definitions", {"definitions": json.dumps(rows)})
+            self._all("keep_sources", {"sources": json.dumps({hash: text for text, hash in hashes.items()})})
+            self._set_triggers(definitions)
             if schedules is not None:
                 self._register_schedules(definitions, schedules)
             self._authorise(actor, self.clock())
             self._audit(actor, acts, self.clock())
 
-    def _set_triggers(self, row: dict[str, Any]) -> None:
+    def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
-        given = {"workflow": row["name"], "types": json.dumps(row["on"])}
-        self._all("forget_triggers", given)
-        self._all("set_triggers", {**given, **{name: row[name] for name in ("version", "queue", "timeout_s")}})
+        last = {d.name: d for d in definitions}
+        triggers = json.dumps([(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on])
+        self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})
+        self._all("set_triggers", {"triggers": triggers})
 
     def triggers(self) -> list[Trigger]:
         return [Trigger(*row) for row in self._read(SQL["triggers"])]
@@ -147,8 +151,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         rows = self._read(SQL[asked[0]], asked[1])
         return Definition(*rows[0]) if rows else None
 
-    def definitions(self) -> list[tuple[Definition, int]]:
-        return _definitions(self._read(SQL["definitions"]))
+    def program(self, name: str, version: str) -> str | None:
+        rows = self._read(SQL["program"], (name, version))
+        return rows[0][0] if rows else None
+
+    def current(self, names: Sequence[str]) -> dict[str, Listed]:
+        return _listed(self._read(SQL["current_definitions"], (json.dumps(list(names)),)))
+
+    def definitions(self, after: str, limit: int) -> list[Listed]:
+        return [Listed(*row) for row in self._read(SQL["definitions_after"], {"after": after, "limit": limit})]
 
     # starting
 
@@ -955,5 +966,5 @@ def _crashed(what: str, times: int) -> str:
     return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
 
 
-def _definitions(rows: Sequence[Any]) -> list[tuple[Definition, int]]:
-    return [(Definition(*row[:-1]), row[-1]) for row in rows]
+def _listed(rows: Sequence[Any]) -> dict[str, Listed]:
+    return {row[0]: Listed(*row) for row in rows}
