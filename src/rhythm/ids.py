@@ -29,3 +29,22 @@ def problem_with_id(id: str) -> str:
     if not id.isprintable() or any(c in id for c in "./ "):
         return "an id contains no dot, slash, space or control character"
     return ""
+
+
+class PersonalKey(str):
+    """The key of a request that may come twice, as one person's: what others write can never be the same."""
+
+    __slots__ = ()
+
+
+def personal_key(person: str, key: str) -> PersonalKey:
+    """The key that a person has given, whatever others give: the two are hashed together, so it is as long as every other."""
+    from hashlib import sha256
+
+    both = f"{person}\0{key}".encode("utf-8", "surrogatepass")  # neither of them can have a NUL in it
+    return PersonalKey(f"person:{sha256(both).hexdigest()}")
+
+
+def is_personal(key: str) -> bool:
+    """Whether a text has the form of a personal key: nobody may choose one."""
+    return key.startswith("person:") and len(key) == 71 and not key[7:].strip("0123456789abcdef")

@@ -45,6 +45,16 @@ class Settings(Record):
     resume_auto_escalate: bool
     auto_resume_after_approval: bool
     approval_notify: str
+    server_connections: int
+    server_connections_per_address: int
+    server_write_timeout_s: float
+    server_requests_per_second: int
+    server_requests_at_once: int
+    server_threads_per_token: int
+    server_streams: int
+    server_streams_per_token: int
+    server_failures_per_minute: int
+    server_page_bytes: int
     sources: Mapping[str, str] = {}
 
     def having(self, given: Mapping[str, Any]) -> Settings:
@@ -84,6 +94,16 @@ class Given(TypedDict, total=False):
     resume_auto_escalate: bool | None
     auto_resume_after_approval: bool | None
     approval_notify: str | None
+    server_connections: int | None
+    server_connections_per_address: int | None
+    server_write_timeout: float | str | None
+    server_requests_per_second: int | None
+    server_requests_at_once: int | None
+    server_threads_per_token: int | None
+    server_streams: int | None
+    server_streams_per_token: int | None
+    server_failures_per_minute: int | None
+    server_page_bytes: int | None
 
 
 def load_settings(given: Mapping[str, Any], environment: Mapping[str, str], folder: str = ".") -> Settings:
@@ -318,6 +338,16 @@ SETTINGS: dict[str, Setting] = {
     "resume_auto_escalate": Setting("resume_auto_escalate", False, _flag, "an approval whose time is over goes to the next who may decide"),
     "auto_resume_after_approval": Setting("auto_resume_after_approval", True, _flag, "what was decided goes on without a resume"),
     "approval_notify": Setting("approval_notify", "", _text, "the task that tells people what they are asked to decide", _show_notify),
+    "server_connections": Setting("server_connections", 2000, _count, "connections to a server; fewer if it may open fewer files"),
+    "server_connections_per_address": Setting("server_connections_per_address", 500, _count, "of these, from one address that is no proxy"),
+    "server_write_timeout": Setting("server_write_timeout_s", 20.0, _length_s, "then a client that takes nothing is cut off", _show_length),
+    "server_requests_per_second": Setting("server_requests_per_second", 100, _count, "of one token on average; for a moment twice as many"),
+    "server_requests_at_once": Setting("server_requests_at_once", 100, _count, "of one token, until they are answered"),
+    "server_threads_per_token": Setting("server_threads_per_token", 4, _count, "of the 40 threads that answer; its other requests wait"),
+    "server_streams": Setting("server_streams", 1000, _count, "streams of a server"),
+    "server_streams_per_token": Setting("server_streams_per_token", 100, _count, "of these, of one token"),
+    "server_failures_per_minute": Setting("server_failures_per_minute", 60, _count, "requests without a valid token from one address"),
+    "server_page_bytes": Setting("server_page_bytes", 1_048_576, _count, "after which a page of a list ends, with at least one item"),
 }  # fmt: skip
 ALSO_AS = {
     "WORKFLOW_RESUME_WORKER_INTERVAL": "resume_worker_interval", "WORKFLOW_RESUME_TIMEOUT": "resume_timeout",

@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from rhythm.ids import personal_key
+from rhythm.store.approvals import person
+
 PATIENCE_S = 60.0  # with one request: servers come back
 GIVE_UP_S = (0.001, 0.004, 0.02)  # after which somebody looks away, now and then, and never sees the answer
 Lines = Mapping[str, Any]
@@ -110,7 +113,7 @@ class Person:
 
     def signal(self, id: str, name: str, payload: Any, key: str) -> None:
         self._good(self.ask(f"/executions/{id}/signals", {"name": name, "payload": payload}, key), 200)
-        self.book.acknowledged.append(Act(self.name, "execution.signal", id, f"{id}#{key}"))
+        self.book.acknowledged.append(Act(self.name, "execution.signal", id, f"{id}#{personal_key(person(self.name), key)}"))
 
     def publish(self, id: str, type: str, data: Any) -> None:
         self._good(self.ask("/events", {"type": type, "data": data, "id": id}), 200)

@@ -15,6 +15,7 @@ from rhythm.app import Handle, Rhythm
 from rhythm.settings import SETTINGS, load_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text(encoding="utf-8")
+HTTP = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -46,7 +47,8 @@ def test_table_of_methods_names_all_of_them() -> None:
 
 
 def test_table_of_settings_has_their_defaults(tmp_path: Path) -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE.partition("## Settings")[2], re.MULTILINE))
+    tables = PAGE.partition("## Settings")[2] + HTTP.partition("## Limits")[2].partition("## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", tables, re.MULTILINE))
     shown = {name: value for name, value, _ in load_settings({}, {}, str(tmp_path)).shown()}
     assert rows.keys() == SETTINGS.keys()
     assert {name: value.strip("`") for name, value in rows.items() if name != "workflow_paths"} == {

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import httpx
 import pytest
 
 from rhythm.app import Rhythm
-from tests.http.conftest import Client, until
+from rhythm.ids import personal_key
+from tests.http.conftest import Client, MakeClient, until
+from tests.support.stores import rows
 
 
 def test_an_execution_is_started_and_read(app: Rhythm, admin: Client) -> None:
@@ -39,6 +45,56 @@ def test_a_key_starts_once_and_is_not_taken_with_other_inputs(admin: Client) -> 
     assert again.json() == {"id": first.json()["id"], "created": False}
     assert other.json()["code"] == "idempotency_key_reused"
     assert other.json()["id"] == first.json()["id"]
+
+
+def test_a_key_is_a_persons_own(app: Rhythm, client: MakeClient) -> None:
+    """However the name is written, and with whichever token: a person is one. Another one with the same key is another."""
+    app.schedule("nightly", "add", cron="0 3 * * *")
+    id, key = client("operator").start("wait"), {"Idempotency-Key": "order-7"}
+    ada, same, otto = client("operator", name="Ada"), client("operator", name="ADA"), client("operator", name="Otto")
+    calls: list[tuple[str, dict[str, Any], Callable[[httpx.Response], object]]] = [
+        ("/executions", {"workflow": "wait", "inputs": 1}, lambda answer: answer.json()["created"]),
+        (f"/executions/{id}/signals", {"name": "x"}, lambda answer: answer.json()["sent"]),
+        ("/events", {"type": "x"}, lambda answer: answer.json()["published"]),
+        ("/schedules/nightly/run", {}, lambda answer: answer.json()["created"]),
+    ]
+    for path, body, first in calls:
+        answers = [who.post(f"/api/v1{path}", json=body, headers=key) for who in (ada, same, otto, otto)]
+        assert [bool(first(answer)) for answer in answers] == [True, False, True, False], path
+    other = otto.post("/api/v1/executions", json={"workflow": "wait", "inputs": 2}, headers=key).json()
+    assert other["code"] == "idempotency_key_reused"
+    assert app.get(other["id"]).started_by == "Otto", "never somebody else's"
+    failed = otto.post("/api/v1/executions", json={"workflow": "wait", "on_conflict": "fail"}, headers=key)
+    assert (failed.status_code, failed.json()["id"]) == (409, other["id"])
+    assert "the idempotency key of `wait` belongs" in failed.json()["detail"]
+
+
+def test_a_key_over_http_meets_none_from_python_and_nobody_can_choose_what_it_becomes(app: Rhythm, client: MakeClient) -> None:
+    ada, otto = client("operator"), client("operator", name="Otto")
+    app.schedule("nightly", "add", cron="0 3 * * *")
+    app.start_workflow("wait", idempotency_key="k")
+    assert ada.post("/api/v1/executions", json={"workflow": "wait"}, headers={"Idempotency-Key": "k"}).status_code == 201
+    [stored] = [key for (key,) in rows(app.store, "SELECT key FROM executions WHERE started_by = 'Ada'")]
+    for forged in (
+        otto.post("/api/v1/events", json={"type": "x", "id": stored}),
+        otto.post("/api/v1/events", json={"type": "x", "id": personal_key("ada", "e")}),
+    ):
+        assert (forged.status_code, forged.json()["code"]) == (422, "invalid_request")
+    for call in (
+        lambda: app.start_workflow("wait", idempotency_key=stored),
+        lambda: app.signal("w", "x", signal_id=stored),
+        lambda: app.publish("x", event_id=stored),
+        lambda: app.run_schedule("nightly", key=stored),
+    ):
+        with pytest.raises(ValueError, match="choose another"):
+            call()
+
+
+def test_an_id_that_is_taken_is_told_as_the_id(client: MakeClient) -> None:
+    body = {"workflow": "wait", "id": "order-7"}
+    client("operator").post("/api/v1/executions", json={**body, "inputs": 1})
+    again = client("operator", name="Otto").post("/api/v1/executions", json={**body, "inputs": 2}, headers={"Idempotency-Key": "k"})
+    assert (again.status_code, again.json()["detail"]) == (422, "the id has started order-7 with other inputs")
 
 
 def test_a_signal_is_sent_once_for_each_key(app: Rhythm, admin: Client) -> None:
@@ -141,6 +197,14 @@ def test_cloud_events_are_published_structured_binary_and_in_batches(app: Rhythm
         assert app.result(id, "120s")["data"] == {"n": 1}
     wrong = admin.post("/api/v1/events", json={**event, "source": ""}, headers=structured)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_event")
+    untyped = admin.post("/api/v1/events", content=b'{"n": 1}', headers={**binary, "ce-id": "3"})  # as the official SDK sends it
+    assert (untyped.status_code, untyped.json()) == (200, {"published": 1, "repeated": 0})
+    for twice in (b'{"id": "4", "id": "5"}', b'{"data": {"n": 1, "n": 2}}'):
+        refused = admin.post("/api/v1/events", content=twice, headers=structured)
+        assert (refused.status_code, refused.json()["code"]) == (422, "invalid_event")
+        assert "twice" in refused.json()["detail"]
+    refused = admin.post("/api/v1/events", content=b"1", headers=[*binary.items(), ("ce-id", "6")])
+    assert (refused.status_code, refused.json()["detail"]) == (422, "the event has the header 'ce-id' twice")
     many = admin.post("/api/v1/events", json=[event] * 1001, headers=batch)
     assert (many.status_code, many.json()["code"]) == (422, "batch_too_large")
 

@@ -136,7 +136,7 @@ def test_the_command_serves_until_it_is_stopped_also_with_streams_open(tmp_path:
 
 
 def test_the_command_waits_for_no_request_that_does_not_come(tmp_path: Path) -> None:
-    code = "import sys, rhythm.cli.server as s, rhythm.cli.main as m; s.HEAD_S = 0.5; sys.exit(m.main(['server', '--port', '0']))"
+    code = "import sys, rhythm.http.connections as s, rhythm.cli.main as m; s.HEAD_S = 0.5; sys.exit(m.main(['server', '--port', '0']))"
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

@@ -327,10 +327,10 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
 def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
     asked: list[str] = []
     read(full_file)  # opens the connection of those who only look
-    assert full_file._reader
-    full_file._reader.set_trace_callback(asked.append)
+    assert full_file._reader._db
+    full_file._reader._db.set_trace_callback(asked.append)
     read(full_file)
-    full_file._reader.set_trace_callback(None)
+    full_file._reader._db.set_trace_callback(None)
     steps = steps_of(full_file, asked[0], ())
     assert all(
         step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each", *PER_NAME))

@@ -22,6 +22,7 @@ from rhythm.app.checks import (
     can_be,
     name_of,
     number_of,
+    own_key,
     place_of,
     possible_id,
     start_key,
@@ -389,7 +390,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         `NotDelivered` if the execution has ended or its mailbox is full. Only with `by` it is recorded in the audit.
         """
         id = possible_id(id)
-        own = valid_name(signal_id, "a signal_id") if signal_id is not None else self._new_id()
+        own = own_key(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
         answer = self.store.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
@@ -408,7 +409,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
         False: this `event_id` was published before. Only with `by` it is recorded in the audit.
         """
-        id = valid_name(event_id, "an event_id") if event_id is not None else self._new_id()
+        id = own_key(event_id, "an event_id") if event_id is not None else self._new_id()
         event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
         self._sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from rhythm.app.handle import id_of
 from rhythm.engine.payload import dump
 from rhythm.errors import InvalidId, UnknownExecution
-from rhythm.ids import problem_with_id
+from rhythm.ids import PersonalKey, is_personal, problem_with_id
 from rhythm.limits import TEXTS
 
 if TYPE_CHECKING:
@@ -84,9 +84,18 @@ def several(values: Any, what: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(valid_name(value, what) for value in given))
 
 
+def own_key(value: Any, what: str) -> str:
+    """A key or id that makes one of two calls. Whoever chose that of another's request over HTTP would be there before it."""
+    if isinstance(value, PersonalKey):
+        return str(value)
+    if is_personal(valid_name(value, what)):
+        raise ValueError(f"{what} cannot be {value!r}: so the Idempotency-Keys of people are stored; choose another")
+    return str(value)
+
+
 def start_key(value: Any, what: str) -> str:
     """The key of a start. Those of events and slots are taken: whoever used one would be there instead of what they start."""
-    if valid_name(value, what).startswith(OWN_KEYS):
+    if own_key(value, what).startswith(OWN_KEYS):
         raise ValueError(f"{what} does not begin with {' or '.join(OWN_KEYS)}, as those of events and schedules do: {value!r:.80}")
     return str(value)
 

@@ -12,8 +12,6 @@ SIGTERM or Ctrl-C: requests that are under way are answered, streams end. Exit c
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.connect import new_application
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from rhythm.app import Rhythm
+    from rhythm.http.connections import Connections
 
 OPTIONS = (
     Option("--host", "the address to listen on; another one than this machine's own takes tokens", value="HOST", default="127.0.0.1"),
@@ -33,7 +32,9 @@ OPTIONS = (
     DATABASE,
 )
 GRACE_S = 10  # for requests that are under way when it is stopped
-HEAD_S = 20.0  # for what comes before the body of a request, from the first sign of it
+BACKLOG = 2048  # connections that wait in the system until they are taken
+AT_ONCE = 16  # that are taken before anything else is done: each is a file, and they are counted only then
+SEND_BUFFER = 256 * 1024  # bytes that the system keeps for a client that takes its time; as much as it likes would be megabytes
 
 
 def run(args: Arguments) -> int:
@@ -68,17 +69,22 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
     import signal
 
     from rhythm.http import Server
+    from rhythm.http.connections import Connections, open_files
 
-    api, slow = Server(app, tokens=tokens or None), Slow()
+    _log()
+    api = Server(app, tokens=tokens or None)
+    connections = Connections(app.settings, open_files(), _proxies(args), api.refusals.cut)
+    api.shares.most_streams = min(api.shares.most_streams, connections.most * 3 // 4)  # the rest is for those who ask
 
     class Served(uvicorn.Server):  # type: ignore[misc]  # a module that is imported late has no types
         async def startup(self, sockets: Any = None) -> None:
             await super().startup(sockets)
+            sockets[0].listen(BACKLOG)
             if self.started:
                 _say(_introduction(args.host, sockets[0].getsockname()[1], app, tokens))
 
         async def on_tick(self, counter: int) -> bool:
-            slow.close(list(self.server_state.connections), time.monotonic())
+            connections.look()
             return bool(await super().on_tick(counter))
 
         async def shutdown(self, sockets: Any = None) -> None:
@@ -88,39 +94,45 @@ def _serve(uvicorn: Any, args: Arguments, app: Rhythm, tokens: bool) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn takes them, and raises them again when it has ended
         signal.signal(number, lambda number, frame: None)
     with _bound(args.host, int(args.port)) as bound:
-        served = Served(_config(uvicorn, args, api))
+        served = Served(_config(uvicorn, args, api, connections))
         served.run([bound])
     return 0 if served.started else 1
 
 
-class Slow:
-    """Ends connections on which a request begins and does not come: uvicorn waits for ever, and there are only so many."""
+def _log() -> None:
+    """Events go to standard error, as those of a worker do. What uvicorn says of whatever is no request does not: anybody can send much."""
+    import logging
 
-    def __init__(self) -> None:
-        self._since: dict[Any, tuple[Any, float]] = {}  # connection: its request before, and since when it waits for the next
+    from rhythm.worker.events import TextFormatter
 
-    def close(self, connections: Iterable[Any], now: float) -> None:
-        before, self._since = self._since, {}
-        for each in connections:
-            if each.timeout_keep_alive_task is None and (each.cycle is None or each.cycle.response_complete):
-                last, since = before.get(each, (each.cycle, now))
-                self._since[each] = each.cycle, since if last is each.cycle else now
-                if self._since[each][1] <= now - HEAD_S:
-                    each.transport.close()
+    handler = logging.StreamHandler()
+    handler.setFormatter(TextFormatter())
+    logging.getLogger().handlers = [handler]
+    logging.getLogger("rhythm").setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+def _proxies(args: Arguments) -> tuple[str, ...]:
+    return tuple(each.strip() for each in (args.proxy or "").split(",") if each.strip())
 
 
 def _bound(host: str, port: int) -> socket:
-    from socket import AF_INET, AF_INET6, create_server
+    from socket import AF_INET, AF_INET6, SO_SNDBUF, SOL_SOCKET, create_server
 
     try:
-        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=2048)
+        bound = create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=BACKLOG)
+        bound.setsockopt(SOL_SOCKET, SO_SNDBUF, SEND_BUFFER)
+        return bound
     except OSError as problem:
         raise UsageError(f"nothing can be served on {host} port {port}: {problem.strerror}; choose another --port or --host") from problem
 
 
-def _config(uvicorn: Any, args: Arguments, api: Any) -> Any:
+def _config(uvicorn: Any, args: Arguments, api: Any, connections: Connections) -> Any:
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
     proxied = {"proxy_headers": True, "forwarded_allow_ips": args.proxy} if args.proxy else {"proxy_headers": False}
-    return uvicorn.Config(api, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=GRACE_S, **proxied)
+    own = {"http": connections.protocol(AutoHTTPProtocol), "ws": "none", "log_config": None, "access_log": False, "server_header": False}
+    return uvicorn.Config(api, timeout_graceful_shutdown=GRACE_S, backlog=AT_ONCE, **own, **proxied)
 
 
 def _introduction(host: str, port: int, app: Rhythm, tokens: bool) -> str:

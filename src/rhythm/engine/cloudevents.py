@@ -7,17 +7,19 @@ Source and id together name an event of CloudEvents, so both are in the id by wh
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
-from rhythm.errors import InvalidEvent
+from rhythm.engine.payload import parse
+from rhythm.errors import InvalidEvent, InvalidPayload
+from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 
 STRUCTURED, BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
 LONGEST_ID = 200  # of an event's id; a longer one is hashed
 NEEDED = ("specversion", "id", "source", "type")
+ENVELOPE = 2  # levels around the data: the event, and the batch that it is in
 
 
 class CloudEvent(Record):
@@ -33,17 +35,17 @@ def is_cloud_event(headers: Mapping[str, str]) -> bool:
     return media_type(headers) in (STRUCTURED, BATCH) or "ce-specversion" in headers
 
 
-def cloud_events(headers: Mapping[str, str], body: bytes) -> list[CloudEvent]:
+def cloud_events(headers: Mapping[str, str], body: bytes, limits: Limits = DEFAULT_LIMITS) -> list[CloudEvent]:
     """The events of a request, in their order. `InvalidEvent` says what is wrong with it."""
-    kind = media_type(headers)
+    kind, limits = media_type(headers), limits.replace(depth=limits.depth + ENVELOPE)
     if kind == STRUCTURED:
-        return [_event(_json(body, "the body"), "the event")]
+        return [_event(_json(body, "the body", limits), "the event")]
     if kind == BATCH:
-        found = _json(body, "the body")
+        found = _json(body, "the body", limits)
         if not isinstance(found, list):
             _refuse("a batch is a list of events")
         return [_event(each, f"event {n}") for n, each in enumerate(found, 1)]
-    return [_event({**_attributes(headers), "data": _data(kind, body)}, "the event")]
+    return [_event({**_attributes(headers), "data": _data(kind, body, limits)}, "the event")]
 
 
 def media_type(headers: Mapping[str, str]) -> str:
@@ -55,13 +57,14 @@ def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
     return {name[3:]: unquote(value) for name, value in headers.items() if name.startswith("ce-")}
 
 
-def _data(kind: str, body: bytes) -> Any:
+def _data(kind: str, body: bytes, limits: Limits) -> Any:
+    """The data of an event in binary mode. Without a type it is JSON, as the format of CloudEvents has it."""
     if not body:
         return None
-    if kind == "application/json" or kind.endswith("+json"):
-        return _json(body, "the data")
+    if kind in ("", "application/json") or kind.endswith("+json"):
+        return _json(body, "the data", limits)
     if not kind.startswith("text/"):
-        _refuse(f"data is JSON or text, not {kind or 'of a type that is not told'}: set content-type to application/json")
+        _refuse(f"data is JSON or text, not {kind}: set content-type to application/json")
     try:
         return body.decode()
     except UnicodeDecodeError:
@@ -87,15 +90,11 @@ def _event_id(source: str, id: str) -> str:
     return both if len(both) <= LONGEST_ID else f"sha256:{hashlib.sha256(both.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def _json(text: bytes, what: str) -> Any:
+def _json(text: bytes, what: str, limits: Limits) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError) as problem:
-        raise InvalidEvent(f"{what} is no JSON: {problem}") from problem
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+        return parse(text, what, limits)
+    except InvalidPayload as problem:
+        raise InvalidEvent(str(problem)) from None
 
 
 def _refuse(why: str) -> NoReturn:

@@ -68,8 +68,8 @@ def retry(ask: Ask, id: Id, body: RetryExecution = RETRY) -> Response:
 
 
 def signal(ask: Ask, id: Id, body: NewSignal, key: Key = None) -> Response:
-    """Sends a signal; it waits in the mailbox until the workflow asks for it. The `Idempotency-Key` is the id of the signal."""
-    return answer({"id": id, "sent": ask.app.signal(id, body.name, body.payload, signal_id=key, by=ask.actor)})
+    """Sends a signal; it waits in the mailbox until the workflow asks for it. With an `Idempotency-Key` it is sent once."""
+    return answer({"id": id, "sent": ask.app.signal(id, body.name, body.payload, signal_id=ask.own(key), by=ask.actor)})
 
 
 __all__ = ["Changed", "Sent", "Started", "cancel", "pause", "resume", "retry", "signal", "terminate"]

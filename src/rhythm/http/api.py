@@ -21,7 +21,8 @@ from starlette.responses import Response
 
 from rhythm import __version__
 from rhythm.errors import RhythmError, UnknownWorkflow
-from rhythm.http.answers import answer
+from rhythm.http.answers import JSON
+from rhythm.http.answers import document as as_json
 from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
@@ -29,6 +30,7 @@ from rhythm.http.objects import BODY, LIST, check_about, discreet, found
 from rhythm.http.problems import KIND, title, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
+from rhythm.http.sharing import Shares
 
 TABLE = {(route.method, route.path): route for route in ROUTES}
 EVENT = {"id": {"type": "string"}, "event": {"const": "execution"}, "data": {"type": "string", "contentMediaType": "application/json"}}
@@ -36,7 +38,7 @@ TEXTS: dict[str, dict[str, Any]] = {  # the forms of answers that are no JSON
     "text/plain": {"type": "string"},
     "text/event-stream": {"type": "object", "properties": EVENT, "required": [*EVENT]},
 }
-GUARDED = (401, 403, 500, 503)  # problems of every route that is not public
+GUARDED = (401, 403, 429, 500, 503)  # problems of every route that is not public
 ABOUT = """Executions of workflows: start them, look at them, act on them.
 
 Every request needs a token (`Authorization: Bearer …`), and the token a role that has the permission named below. What goes wrong is
@@ -56,13 +58,20 @@ class Guarded(APIRoute):
             return await handle(Body(request.scope, request.receive))
 
         async def guarded(request: Request) -> Response:
-            asker = await _admitted(route, request)
+            given, asker = Body(request.scope, request.receive), _permitted(route, request)
             if reads:
                 must_be_json(request, JSON_KINDS)
-            try:
-                answered = await handle(Body(request.scope, request.receive))
-            except UnknownWorkflow as unknown:
-                raise await run_in_threadpool(discreet, asker, unknown) from None
+            shares: Shares = request.scope["rhythm.server"].shares
+            if asker.permissions.get(route.permission or "") is not None:
+                async with shares.thread(asker.who):
+                    asker = await _concerned(route, request, asker)
+            if reads or route.body:
+                await given.body()  # whoever sends it slowly holds no thread meanwhile
+            async with shares.thread(asker.who):
+                try:
+                    answered = await handle(given)
+                except UnknownWorkflow as unknown:
+                    raise await run_in_threadpool(discreet, asker, unknown) from None
             if route.about in (LIST, BODY) and route.permission not in asker.asked:
                 raise AssertionError(f"{route.path} was answered without asking whom it is for")
             return answered
@@ -70,17 +79,22 @@ class Guarded(APIRoute):
         return public if route.permission is None else guarded
 
 
-async def _admitted(route: Route, request: Request) -> Asker:
-    """Whoever asks, if they have the permission, and have it for what the path names."""
+def _permitted(route: Route, request: Request) -> Asker:
+    """Whoever asks, if they have the permission for anything at all."""
+    assert route.permission is not None
     asker: Asker = request.scope["rhythm.asker"]
+    request.scope["rhythm.asker"] = permitted = asker.must(route.permission)
+    return permitted
+
+
+async def _concerned(route: Route, request: Request, asker: Asker) -> Asker:
+    """Whoever asks with a role for some names, if they have the permission for what the path names."""
     assert route.permission is not None
     assert route.about is not None
-    asker = asker.must(route.permission)
-    if asker.permissions[route.permission] is not None:
-        try:
-            asker = await run_in_threadpool(found, asker, route.permission, route.about, request.path_params)
-        except UnknownWorkflow as unknown:
-            raise await run_in_threadpool(discreet, asker, unknown) from None
+    try:
+        asker = await run_in_threadpool(found, asker, route.permission, route.about, request.path_params)
+    except UnknownWorkflow as unknown:
+        raise await run_in_threadpool(discreet, asker, unknown) from None
     request.scope["rhythm.asker"] = asker
     return asker
 
@@ -101,7 +115,13 @@ def api() -> FastAPI:
 
 
 async def _openapi(request: Request) -> Response:
-    return answer(document())
+    return Response(_served(), media_type=JSON)
+
+
+@cache
+def _served() -> bytes:
+    """The OpenAPI document as it is sent: it is large, and anybody may ask for it."""
+    return as_json(document())
 
 
 def _operation(route: APIRoute) -> str:

@@ -27,6 +27,7 @@ Key = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=LONGEST_KEY,
-        description="a text of your own: a request that comes again with it does nothing more, and is answered like the first one",
+        description="a text of your own, which nobody else's meets: a request that comes again with it does nothing more, and is "
+        "answered like the first one",
     ),
 ]

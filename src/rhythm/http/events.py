@@ -11,9 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm.engine.cloudevents import BATCH, STRUCTURED, cloud_events, is_cloud_event
+from rhythm.errors import InvalidEvent
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Key
-from rhythm.http.bodies import JSON_KINDS, must_be_json
+from rhythm.http.bodies import JSON_KINDS, LIMITS, must_be_json
 from rhythm.http.guard import Asker
 from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, object_of
@@ -44,13 +45,23 @@ async def publish(ask: Ask, request: Request, key: Key = None) -> Response:
     """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it.
 
     The body is a plain event, or CloudEvents 1.0: structured, binary (`ce-` headers), or many in a batch, each on its own."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers = dict(request.headers.items())
     if not is_cloud_event(headers):
         must_be_json(request, (*JSON_KINDS, STRUCTURED, BATCH))
         event = _plain(await request.json())
-        return await run_in_threadpool(_publish, ask, [(event.id or key, event.type, event.data)])
+        return await run_in_threadpool(_publish, ask, [(event.id or ask.own(key), event.type, event.data)])
+    _refuse_attributes_twice(request)
     body = await request.body()
-    return await run_in_threadpool(lambda: _publish(ask, [(one.event_id, one.type, one.data) for one in cloud_events(headers, body)]))
+    return await run_in_threadpool(
+        lambda: _publish(ask, [(one.event_id, one.type, one.data) for one in cloud_events(headers, body, LIMITS)])
+    )
+
+
+def _refuse_attributes_twice(request: Request) -> None:
+    """In binary mode a header is a key of the event: which of two is meant, nobody can tell."""
+    names = [name for name in request.headers if name.startswith("ce-") or name == "content-type"]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidEvent(f"the event has the header {twice!r:.80} twice")
 
 
 def _plain(value: Any) -> NewEvent:

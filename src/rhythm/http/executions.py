@@ -62,7 +62,7 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
         if not ask.may("execution:cancel", body.workflow):
             ask.refuse("execution:cancel", f"for the workflow `{body.workflow}`")
     given = body.model_dump(exclude={"workflow", "inputs"})
-    handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=key, by=ask.actor, **given)
+    handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=ask.own(key), by=ask.actor, **given)
     if not handle.created and key is not None:
         _refuse_other(key, body, handle.get())
     place = f"{request.scope.get('root_path', '')}/api/v1/executions/{quote(handle.id, safe='')}"
@@ -72,7 +72,8 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
 def _refuse_other(key: str, asked: NewExecution, found: ExecutionView) -> None:
     """A key that comes again must come with the same request: anything else is a mistake of the caller's."""
     if dump(asked.inputs, "inputs") != dump(found.inputs, "inputs"):
-        raise Refused(422, "idempotency_key_reused", f"the key {key!r} has started {found.id} with other inputs", id=found.id)
+        what = "the id" if found.id == asked.id else f"your key {key!r}"
+        raise Refused(422, "idempotency_key_reused", f"{what} has started {found.id} with other inputs", id=found.id)
 
 
 Status = Annotated[str | None, Query(description="only those that are so", json_schema_extra={"enum": [*STATUSES, None]})]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -38,7 +37,7 @@ async def healthz() -> Response:
 
 async def readyz(request: Request) -> Response:
     """The database answers, and whatever works in this process does its work."""
-    problems = await asyncio.to_thread(request.scope["rhythm.server"].problems)  # not in the pool of those who may all wait for it
+    problems = await request.scope["rhythm.server"].looked_at()
     return answer({"ready": not problems, "problems": problems}, 503 if problems else 200)
 
 
@@ -65,7 +64,7 @@ class Counts:
     def text(self) -> str:
         workers = self._server.app.running
         rest = workers[0].metrics() if workers else self._own.text()
-        streams = written(STREAMS, {(): float(self._server.watcher.streams)})
+        streams = written(STREAMS, {(): float(self._server.shares.streams)})
         return "\n".join([*self._requests.lines(), *self._took.lines(), *streams]) + "\n" + rest
 
     def _queues(self) -> Sequence[Queue]:

@@ -76,8 +76,9 @@ def status_of(error: Exception) -> int:
 
 
 async def told(request: Request, error: Exception) -> Response:
-    """The answer to whatever a route has raised."""
+    """The answer to whatever a route has raised. Attempts that are refused leave a line in the log."""
     if isinstance(error, Refused):
+        request.scope["rhythm.server"].refused(request.scope, error.status_code, error.code)
         return problem(error.status_code, error.code, error.detail, error.headers, **error.more)
     if isinstance(error, HTTPException):  # of the router
         return problem(error.status_code, OF_STATUS.get(error.status_code, "refused"), _of_router(request, error), error.headers)
@@ -87,6 +88,7 @@ async def told(request: Request, error: Exception) -> Response:
     code = error.code if isinstance(error, errors.RhythmError) else OF_STATUS.get(status, "internal_error")
     if status >= 500:
         log.error("%s %r failed: %s", request.method, request.scope["path"], error, exc_info=None if status == 503 else error)
+    request.scope["rhythm.server"].refused(request.scope, status, code)
     return problem(status, code, HIDDEN.get(status) or str(error), HEADERS.get(status), **_more(error))
 
 

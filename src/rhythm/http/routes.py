@@ -39,7 +39,7 @@ WITH_BODY = (400, 408, 413, 415, 422)
 ACT = (*OF_ONE, *WITH_BODY)
 
 ROUTES = (
-    Route("GET", "/healthz", health.healthz, None, None, {200: Health}),
+    Route("GET", "/healthz", health.healthz, None, None, {200: Health}, (503,)),
     Route("GET", "/readyz", health.readyz, None, None, {200: Readiness, 503: Readiness}),
     Route("GET", "/metrics", health.metrics, READ, EVERYTHING, {200: "text/plain"}),
     Route("POST", f"{V1}/workflows", workflows.register, "workflow:write", BODY, {201: workflows.Registered}, WITH_BODY),

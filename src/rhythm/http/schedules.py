@@ -120,7 +120,7 @@ def resume(ask: Ask, name: Name) -> Response:
 
 def run(ask: Ask, name: Name, key: Key = None) -> Response:
     """Starts its workflow now, with its inputs, whatever else runs. 200: this `Idempotency-Key` has started it before."""
-    handle = ask.app.run_schedule(name, ask.actor, key=key)
+    handle = ask.app.run_schedule(name, ask.actor, key=ask.own(key))
     return answer({"id": handle.id, "created": handle.created}, 201 if handle.created else 200)
 
 

@@ -6,9 +6,10 @@ goes through: the guard, the headers of every answer, and the count.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from starlette.requests import Request
@@ -20,6 +21,8 @@ from rhythm.http.api import api, document
 from rhythm.http.guard import Guard
 from rhythm.http.health import Counts, Probe, problems_of
 from rhythm.http.problems import told
+from rhythm.http.refusals import STATUSES, Refusals
+from rhythm.http.sharing import Shares
 from rhythm.http.watching import Watcher
 
 HEADERS = {
@@ -32,6 +35,8 @@ HEADERS = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _TLS = (b"strict-transport-security", b"max-age=31536000")
+PIECE = 64 * 1024  # of an answer, after which the client must have taken what came before it
+PENALTY_S = 0.25  # until somebody who asks too often is told so: whoever does not wait by themselves is slowed down
 
 
 class Server:
@@ -40,8 +45,10 @@ class Server:
 
     def __init__(self, app: Rhythm, *, tokens: bool | None = True) -> None:
         self.app = app
-        self.guard, self.watcher, self.counts = Guard(app, tokens), Watcher(app), Counts(self)
-        self._probe = Probe(app.store.schema_version)
+        self.shares, self.refusals = Shares(app.settings), Refusals()
+        self.guard, self.watcher, self.counts = Guard(app, tokens, self.shares), Watcher(app), Counts(self)
+        self._probe = Probe(lambda: app.store.token(""))  # by the way of those who come in, which others cannot block
+        self._looking: asyncio.Future[list[str]] | None = None
         self._alone, self._api = Router(lifespan=self.lifespan), api()
 
     @asynccontextmanager
@@ -55,6 +62,12 @@ class Server:
     def close(self) -> None:
         """Ends the streams. The application is its owner's to close."""
         self.watcher.close()
+        self.refusals.close()
+
+    def refused(self, scope: Scope, status: int, code: str) -> None:
+        """An attempt was answered with this; those that were refused are told in the log."""
+        if status in STATUSES:
+            self.refusals.note(scope, self._api.router, status, code)
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document."""
@@ -66,6 +79,13 @@ class Server:
         found += ["the watcher of streams gets no answers"] if self.watcher.stale else []
         return [*found, *problems_of(self.app)]
 
+    async def looked_at(self) -> list[str]:
+        """`problems`; those who ask at the same time share one look, and one thread, which is nobody else's."""
+        if self._looking is None:
+            self._looking = asyncio.ensure_future(asyncio.to_thread(self.problems))
+            self._looking.add_done_callback(lambda looked: setattr(self, "_looking", None))
+        return await asyncio.shield(self._looking)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
             case "http":
@@ -76,19 +96,47 @@ class Server:
                 await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
+        began, gone = time.perf_counter(), False
 
         async def sent(message: Message) -> None:
+            nonlocal gone
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *_HEADERS, *([_TLS] if scope.get("scheme") == "https" else ())]
                 route = getattr(scope.get("route"), "path", "")
                 self.counts.request(scope["method"] if route else "", route, message["status"], time.perf_counter() - began)
-            await send(message)
+            try:
+                for piece in _pieces(message):
+                    async with asyncio.timeout(2 * self.app.settings.server_write_timeout_s):  # the server itself is to notice first
+                        await send(piece)
+            except TimeoutError:
+                gone = True
+                raise
 
         scope["rhythm.server"] = self
-        try:
-            scope["rhythm.asker"] = await self.guard.admit(scope)
-        except Exception as refusal:
-            response = await told(Request(scope), refusal)
-            return await response(scope, receive, sent)
-        await self._api(scope, receive, sent)
+        with ExitStack() as places:
+            try:
+                scope["rhythm.asker"] = asker = await self.guard.admit(scope)
+                if asker is not None:
+                    places.enter_context(self.shares.at_once(asker.who))
+            except Exception as refusal:
+                response = await told(Request(scope), refusal)
+                if response.status_code == 429:
+                    scope["rhythm.hasty"] = True
+                    await asyncio.sleep(PENALTY_S)
+                return await response(scope, receive, sent)
+            scope["rhythm.places"] = places
+            try:
+                await self._api(scope, receive, sent)
+            except Exception:
+                if not gone:  # whoever takes nothing is no failure of ours
+                    raise
+
+
+def _pieces(message: Message) -> list[Message]:
+    """A message in parts that are not too large: a client that takes no part of an answer is noticed, and keeps its place meanwhile."""
+    body = message.get("body", b"")
+    if message["type"] != "http.response.body" or len(body) <= PIECE:
+        return [message]
+    parts = [body[begin : begin + PIECE] for begin in range(0, len(body), PIECE)]
+    rest = [{**message, "body": part, "more_body": True} for part in parts[:-1]]
+    return [*rest, {**message, "body": parts[-1]}]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, ExitStack
 from typing import Annotated
 
 from fastapi import Header
@@ -17,10 +18,8 @@ from starlette.responses import Response, StreamingResponse
 
 from rhythm.http.answers import document
 from rhythm.http.guard import Asker, Guard
-from rhythm.http.problems import Refused
 from rhythm.http.watching import Watcher
 
-MOST = 1000  # streams of one server
 BEAT_S = 15.0  # between two signs of life: proxies close what is silent
 HEADERS = {"X-Accel-Buffering": "no"}
 KIND = "text/event-stream"
@@ -28,16 +27,21 @@ KIND = "text/event-stream"
 
 async def stream(request: Request, id: str, last_event_id: Annotated[str, Header()] = "") -> Response:
     """Server-sent events named `execution`, each with the execution as it is by then, until it has ended."""
-    asker: Asker = request.scope["rhythm.asker"]
-    watcher: Watcher = request.scope["rhythm.server"].watcher
-    if watcher.streams >= MOST:
-        raise Refused(
-            429, "too_many_streams", f"this server has {MOST:,} streams already: close one, or ask another", {"Retry-After": "10"}
-        )
+    server, asker = request.scope["rhythm.server"], request.scope["rhythm.asker"]
+    _take_place(request.scope["rhythm.places"], server.shares.stream(asker.who))
     now = await run_in_threadpool(asker.app.get, id)
     if now.ended and last_event_id and last_event_id == (await run_in_threadpool(asker.app.store.stamps, [id])).get(id):
         return Response(status_code=204)
-    return StreamingResponse(_events(watcher, request.scope["rhythm.server"].guard, asker, now.id, last_event_id), 200, HEADERS, KIND)
+    return StreamingResponse(_events(server.watcher, server.guard, asker, now.id, last_event_id), 200, HEADERS, KIND)
+
+
+def _take_place(places: ExitStack, place: AbstractContextManager[None]) -> None:
+    """A place among the streams instead of one among the requests, before anything is awaited; it is given back when the answer ends,
+    also one that never begins."""
+    with ExitStack() as taken:
+        taken.enter_context(place)
+        places.close()
+        places.push(taken.pop_all())
 
 
 async def _events(watcher: Watcher, guard: Guard, asker: Asker, id: str, known: str) -> AsyncIterator[bytes]:

@@ -275,7 +275,8 @@ class AccessStore(ABC):
 
     @abstractmethod
     def token(self, id: str) -> StoredToken | None:
-        """A token, also one that is no longer valid."""
+        """A token, also one that is no longer valid. One statement, on a connection that is for nothing else: whoever comes in does not
+        wait for those who look at something large."""
 
     @abstractmethod
     def tokens(self) -> list[StoredToken]:

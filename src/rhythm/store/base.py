@@ -18,6 +18,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
+from rhythm.ids import is_personal
 from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
@@ -126,7 +127,8 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
         if found.name != new.name:
             raise Conflict(f"{found.id!r} is the id of an execution of something else than `{new.name}`: choose another id", found.id)
         if on_conflict == "fail":
-            what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key {new.key!r} of `{new.name}`"
+            key = "" if is_personal(new.key or "") else f" {new.key!r}"
+            what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key{key} of `{new.name}`"
             raise Conflict(f"{what} belongs to an execution that was started before: {found.id}", found.id)
         if on_conflict == "replace":
             raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)

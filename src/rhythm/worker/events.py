@@ -1,4 +1,4 @@
-"""What workers tell of themselves: the table of all events that are logged, and how an event becomes a line.
+"""What workers and servers tell of themselves: the table of all events that are logged, and how an event becomes a line.
 
 An event is a record of the standard `logging` with a name and fields (`record.event`, `record.fields`, and each field by itself); its
 message has the same in words. What is told again and again while it lasts is told once, and when it is over. This module knows no
@@ -61,6 +61,13 @@ _TABLE = (
     Event("handler_missing", WARNING, "there is no handler of this name here: the task is put back for others. Told once for each name"),
     Event("payload_large", WARNING, "an input, result, signal or event comes near the limit of its size. Told once for each name"),
     Event("snapshot_large", WARNING, "the state of a workflow comes near the limit of its size. Told once for each workflow"),
+    Event(
+        "access_refused",
+        WARNING,
+        "a server has refused a request: without a valid token or permission, or too many of them. Told once a minute for each address and "
+        "reason, with how often it was `repeated`",
+        "address",
+    ),
     Event(
         "bug", ERROR, "something happened that Rhythm rules out; the execution, or the whole worker, is looked at anew. Please report it"
     ),

@@ -22,15 +22,14 @@ class PostgresAccess(Session, AccessStore):
         return self._recorded(None, stored_token(made[0]), actor) if made else None
 
     def token(self, id: str) -> StoredToken | None:
-        rows = self._all("token", id=id)
+        rows = self.door.alone(lambda: self.door.all("token", id=id))
         return stored_token(rows[0]) if rows else None
 
     def tokens(self) -> list[StoredToken]:
         return [stored_token(row) for row in self._all("tokens")]
 
-    @alone
     def touch_token(self, id: str) -> None:
-        self.db.do("touch_token", id=id)
+        self.door.alone(lambda: self.door.do("touch_token", id=id))
 
     @transaction
     def revoke_token(self, id: str, actor: Actor | None = None) -> bool | None:

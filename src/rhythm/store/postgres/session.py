@@ -59,17 +59,19 @@ class Session:
     def _begin(self, url: str, schema: str, clock: Clock | None, access: Access) -> None:
         self._notifier = Notifier(lambda: connected(url, access.answer_s, prepares=False), channel_of(schema))
         self.db = Connection(url, schema, clock, access, self._notifier.tell if access.notify else None)
+        self.door = Connection(url, schema, clock, access)  # to find out who comes in; it connects when the first one does
         self.rows = Rows(self.db)
         self.spare = Spare(url, access)
 
     def renew(self) -> Any:
-        before, db = (self._notifier, self.db, self.spare), self.db
+        before, db = (self._notifier, self.db, self.spare, self.door), self.db
         self._begin(db.url, db.schema, db.clock, db.access)
         self.db.era = db.era + 1
         return before
 
     def close(self) -> None:
         self.db.close()
+        self.door.close()
         self.spare.close()
         self._notifier.close()
 

@@ -37,7 +37,7 @@ class SqliteAccess(Session, AccessStore):
             return self._recorded(None, grant.id, actor, now)
 
     def token(self, id: str) -> StoredToken | None:
-        rows = self._read(SQL["token"], (id,))
+        rows = self._read(SQL["token"], (id,), at_the_door=True)
         return stored_token((*rows[0], self.clock())) if rows else None
 
     def tokens(self) -> list[StoredToken]:

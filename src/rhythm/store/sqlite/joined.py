@@ -47,7 +47,7 @@ class JoinedStore(SqliteStore):
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor.rowcount
 
-    def _read(self, text: str, args: Any = ()) -> list[Any]:
+    def _read(self, text: str, args: Any = (), at_the_door: bool = False) -> list[Any]:
         return self._run(text, args)[0]
 
     def _cursor(self) -> sqlite3.Cursor:

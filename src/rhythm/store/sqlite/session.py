@@ -1,4 +1,4 @@
-"""The way to SQLite: a connection that writes, used by one thread at a time, and one for those who only look.
+"""The way to SQLite: a connection that writes, used by one thread at a time, one for those who only look, and one for those who come in.
 
 `BEGIN IMMEDIATE` makes every transaction the only writer, so the protocol needs no lock order here. Commits are synced to disk
 before they are acknowledged.
@@ -77,6 +77,27 @@ def _to_do(problem: sqlite3.Error) -> str:
     )
 
 
+class Reader:
+    """A connection that only reads, for one thread at a time; it is opened when somebody first looks."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self._lock = path, threading.Lock()
+        self._db: sqlite3.Connection | None = None
+
+    def read(self, text: str, args: Any) -> list[Any]:
+        with self._lock:
+            if self._db is None:
+                self._db = connect(self.path, "ro")
+            return self._db.execute(text, args).fetchall()
+
+    def close(self, closed: sqlite3.Connection) -> None:
+        """`closed`: what says so to whoever looks after this."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+            self._db = closed
+
+
 class Session:
     """One SQLite file, or a database in memory (`:memory:`)."""
 
@@ -89,8 +110,8 @@ class Session:
         renew_after_fork(self)
 
     def _begin(self, create: bool) -> None:
-        self._lock, self._reading_lock = threading.RLock(), threading.Lock()
-        self._reader: sqlite3.Connection | None = None
+        self._lock = threading.RLock()
+        self._reader, self._door = Reader(self.path), Reader(self.path)
         try:
             self._db = _opened(self.path, self.clock, create)
         except sqlite3.Error as problem:
@@ -98,17 +119,16 @@ class Session:
 
     def renew(self) -> Any:
         """A database in memory is a copy now, and the child's own."""
-        before = self._db, self._reader
+        before = self._db, self._reader, self._door
         if self.path != ":memory:":
             self._begin(create=False)
         return before
 
     def close(self) -> None:
-        with self._lock, self._reading_lock:
-            if self._reader is not None:
-                self._reader.close()
+        with self._lock:
             self._db.close()
-            self._reader = self._db
+            for reader in (self._reader, self._door):
+                reader.close(self._db)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -132,15 +152,13 @@ class Session:
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 
-    def _read(self, text: str, args: Any = ()) -> list[Any]:
-        """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write."""
+    def _read(self, text: str, args: Any = (), at_the_door: bool = False) -> list[Any]:
+        """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write.
+        `at_the_door`: nor for those who look at something else."""
         if self.path == ":memory:":
             return self._run(text, args)[0]
         try:
-            with self._reading_lock:
-                if self._reader is None:
-                    self._reader = connect(self.path, "ro")
-                return self._reader.execute(text, args).fetchall()
+            return (self._door if at_the_door else self._reader).read(text, args)
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 

@@ -1,0 +1,233 @@
+"""The connections of `rhythm server`: how many there are, and which of them are ended.
+
+uvicorn waits for ever: for a request that does not come, and for a client that does not take its answer. So each connection is looked at
+once a second. Whoever begins a request and does not send it, or does not take what is sent, is cut off; and where all places are taken
+it is those who keep the server waiting for longest that make room, before anybody is turned away. Whoever is, is told so: there are
+places for that which nobody else can take.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+from rhythm.http.answers import document
+from rhythm.http.sharing import whose
+
+if TYPE_CHECKING:
+    from rhythm.settings import Settings
+
+HEAD_S = 20.0  # for what comes before the body of a request, from the first sign of it
+LOOK_S = 1.0  # between two looks
+GRACE_S = 1.0  # so long nobody is ended to make room for others
+SLOWEST = 16 * 1024  # bytes that a client must take within the time for writing
+UNSENT = 64 * 1024 * 1024  # bytes that wait for all clients together
+FILES = 128  # that the process needs for itself: the database, its log, its own modules
+AWAY = 32  # connections that are being told that there is no place
+LEAST = 16  # places, however few files there may be
+IDLE, HEAD, SENDING, HASTY, BUSY = "idle", "head", "sending", "hasty", "busy"
+RANK = {SENDING: 0, HASTY: 0, HEAD: 1, IDLE: 2}  # who makes room first: who does not take or asks too often, does not send, says nothing
+
+_PROBLEM = document(
+    {
+        "type": "about:blank", "title": "Service Unavailable", "status": 503, "code": "too_many_connections",
+        "detail": "all connections of this server are in use: come back in a moment, and close those that you do not need",
+    }
+)  # fmt: skip
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_PROBLEM), _PROBLEM)
+)
+
+
+class Counted:
+    """A transport that counts what is written to it: what a client has taken is that, without what waits for it."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport, self.written = transport, 0
+
+    def write(self, data: Any) -> None:
+        self.written += len(data)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Seen:
+    """What a connection does, since when, and how much of its answers it had taken by then."""
+
+    def __init__(self, address: str, now: float) -> None:
+        self.address, self.doing, self.since = address, HEAD, now
+        self.request: Any = None  # the last one that was begun
+        self.unsent = self.taken = self.taken_before = 0
+
+    def look(self, connection: Any, now: float) -> None:
+        """Notes what it does now. It is new if it does something else, or the same with another request."""
+        self.unsent, request = connection.transport.get_write_buffer_size(), connection.cycle
+        self.taken, doing = connection.transport.written - self.unsent, _doing(connection, self.unsent)
+        if doing != self.doing or (doing == HEAD and request is not self.request):
+            self.doing, self.since, self.request, self.taken_before = doing, now, request, self.taken
+
+    def may_go(self, now: float) -> bool:
+        """Whether it may be ended to make room."""
+        return self.doing == HASTY or (self.doing in RANK and self.since <= now - GRACE_S)
+
+    def too_slow(self, now: float, write_s: float) -> bool:
+        """Whether it has kept us waiting for too long. Who has taken enough begins anew."""
+        if self.doing == SENDING and self.since <= now - write_s:
+            slow, self.since, self.taken_before = self.taken - self.taken_before < SLOWEST, now, self.taken
+            return slow
+        return self.doing == HEAD and self.since <= now - HEAD_S
+
+
+def _doing(connection: Any, unsent: int) -> str:
+    if unsent:
+        return SENDING
+    if connection.timeout_keep_alive_task is not None:
+        return IDLE
+    if connection.cycle is None or connection.cycle.response_complete:
+        return HEAD
+    return HASTY if connection.scope.get("rhythm.hasty") else BUSY
+
+
+class Connections:
+    """All connections of one server. Those from `proxies` are everybody's, and not counted by address."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        files: int | None = None,
+        proxies: Collection[str] = (),
+        told: Callable[[str, str], None] = lambda address, reason: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`files`: that the process may open; `told`: the address that was cut off or turned away, and why."""
+        self.most = settings.server_connections if files is None else min(settings.server_connections, max(LEAST, files - FILES - AWAY))
+        self.most_of_one, self.write_s = min(self.most, settings.server_connections_per_address), settings.server_write_timeout_s
+        self.proxies, self.told, self.clock = proxies, told, clock
+        self._seen: dict[Any, Seen] = {}
+        self._of: Counter[str] = Counter()
+        self._away: set[Any] = set()
+        self._waiting: list[Any] = []  # who would make room, those who do so first at the end
+        self._looked_at = self._sorted_at = clock() - LOOK_S
+
+    def protocol(self, base: type[Any]) -> type[Any]:
+        """The protocol of uvicorn with a place for each of its connections."""
+        connections = self
+
+        class Limited(base):  # type: ignore[misc]  # which of uvicorn's protocols it is turns out when it runs
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(Counted(transport))
+                connections.came(self)
+
+            def data_received(self, data: bytes) -> None:
+                if not connections.answered(self):
+                    super().data_received(data)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                connections.left(self)
+                super().connection_lost(exc)
+
+        return Limited
+
+    def came(self, connection: Any) -> None:
+        """A place for a new one, or none."""
+        address = whose(str(connection.client[0])) if connection.client else ""
+        if not self._has_room(address):
+            self.told(address, "too_many_connections")
+            if len(self._away) >= AWAY:
+                connection.transport.abort()
+            else:
+                self._away.add(connection)
+                connection.loop.call_later(GRACE_S, connection.transport.abort)
+            return
+        self._seen[connection] = Seen(address, self.clock())
+        self._of[address] += 1
+
+    def answered(self, connection: Any) -> bool:
+        """Whether it is one that was turned away, and is told so now that it asks."""
+        if connection not in self._away:
+            return False
+        if not connection.transport.is_closing():
+            connection.transport.write(FULL)
+            connection.transport.close()
+        return True
+
+    def left(self, connection: Any) -> None:
+        self._away.discard(connection)
+        if seen := self._seen.pop(connection, None):
+            self._of[seen.address] -= 1
+            if not self._of[seen.address]:
+                del self._of[seen.address]
+
+    def _has_room(self, address: str) -> bool:
+        own = address not in self.proxies and self._of[address] >= self.most_of_one
+        if own or len(self._seen) >= self.most:
+            return self._make_room(address if own else None)
+        return True
+
+    def _make_room(self, address: str | None) -> bool:
+        """Ends the connection that has kept us waiting for longest; of one address, if it is that which has too many."""
+        now = self.clock()
+        if not self._waiting and now - self._sorted_at >= LOOK_S / 10:
+            self._sorted_at = now
+            self._look_at_all(now)
+            waiting = [each for each, seen in self._seen.items() if seen.may_go(now)]
+            self._waiting = sorted(waiting, key=lambda each: (RANK[self._seen[each].doing], self._seen[each].since), reverse=True)
+        for n in range(len(self._waiting) - 1, -1, -1):
+            each = self._waiting[n]
+            if each not in self._seen:
+                del self._waiting[n]
+            elif address is None or self._seen[each].address == address:
+                del self._waiting[n]
+                before, seen = self._seen[each].doing, self._seen[each]
+                seen.look(each, now)
+                if seen.doing == before:
+                    self._end(each)
+                    return True
+        return False
+
+    def look(self) -> None:
+        """Ends those who have kept us waiting for too long. To be called several times a second."""
+        now = self.clock()
+        if now - self._looked_at < LOOK_S:
+            return
+        self._looked_at = now
+        self._look_at_all(now)
+        for each in [each for each, seen in self._seen.items() if seen.too_slow(now, self.write_s)]:
+            self.told(self._seen[each].address, "write_timeout" if self._seen[each].doing == SENDING else "head_timeout")
+            self._end(each)
+        self._bound_unsent()
+
+    def _look_at_all(self, now: float) -> None:
+        for each, seen in self._seen.items():
+            seen.look(each, now)
+
+    def _bound_unsent(self) -> None:
+        """Whoever takes least makes room in memory, too."""
+        unsent = sum(seen.unsent for seen in self._seen.values())
+        slowest: Iterable[Any] = sorted((each for each, seen in self._seen.items() if seen.unsent), key=lambda each: self._seen[each].since)
+        for each in slowest:
+            if unsent <= UNSENT:
+                return
+            unsent -= self._seen[each].unsent
+            self.told(self._seen[each].address, "write_timeout")
+            self._end(each)
+
+    def _end(self, connection: Any) -> None:
+        """At once: to close it would wait until everything was taken."""
+        self.left(connection)
+        connection.transport.abort()
+
+
+def open_files() -> int | None:
+    """How many files this process may open; None if nobody says."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if soft == resource.RLIM_INFINITY else soft

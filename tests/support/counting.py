@@ -1,0 +1,98 @@
+"""What a call asks of its database: how many statements, and how many rows they give."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from rhythm.store.base import Store
+from rhythm.store.postgres.connection import Connection
+from rhythm.store.postgres.store import PostgresStore
+
+
+class Asked:
+    """The statements, and what came back."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+        self.rows = self.largest = 0  # rows in all, and the characters of the largest statement's answer
+
+    def add(self, text: str, found: list[Any]) -> None:
+        self.statements.append(text)
+        self.rows += len(found)
+        self.largest = max(self.largest, sum(len(value) for row in found for value in row if isinstance(value, str)))
+
+
+@contextmanager
+def counting(store: Store) -> Iterator[Asked]:
+    """Counts what is asked of the store within this, from any thread."""
+    asked = Asked()
+    with patch.object(*_postgres(asked)) if isinstance(store, PostgresStore) else patch("sqlite3.connect", _sqlite(asked)):
+        if not isinstance(store, PostgresStore):
+            _reopen(store)
+        yield asked
+    if not isinstance(store, PostgresStore):
+        _reopen(store)
+
+
+def _postgres(asked: Asked) -> tuple[type[Connection], str, Any]:
+    query = Connection.query
+
+    def counted(self: Connection, text: Any, values: Any = None) -> Any:
+        cursor = query(self, text, values)
+        found = cursor.fetchall() if cursor.description else []
+        asked.add(str(text), found)
+        return _Fetched(cursor.description, found)
+
+    return Connection, "query", counted
+
+
+class _Fetched:
+    """A cursor whose rows were counted."""
+
+    def __init__(self, description: Any, found: list[Any]) -> None:
+        self.description, self._found = description, found
+
+    def fetchall(self) -> list[Any]:
+        return self._found
+
+
+def _sqlite(asked: Asked) -> Any:
+    class Cursor(sqlite3.Cursor):
+        text, found = "", 0
+
+        def execute(self, text: str, *args: Any) -> Any:
+            asked.add(text, [])
+            return super().execute(text, *args)
+
+        def fetchall(self) -> list[Any]:
+            return list(iter(self.fetchone, None))
+
+        def fetchone(self) -> Any:
+            row = super().fetchone()
+            if row is not None:
+                asked.rows += 1
+            return row
+
+        def __next__(self) -> Any:
+            row = super().__next__()
+            asked.rows += 1
+            return row
+
+    class Database(sqlite3.Connection):
+        def execute(self, text: str, *args: Any) -> Any:
+            return self.cursor(Cursor).execute(text, *args)
+
+    connect = sqlite3.connect
+    return lambda *args, **kwargs: connect(*args, **kwargs, factory=Database)
+
+
+def _reopen(store: Any) -> None:
+    """The next look opens its connection anew."""
+    for reader in (store._reader, store._door):
+        if reader._db is not None:
+            reader._db.close()
+            reader._db = None
