@@ -272,7 +272,8 @@ def test_postgres_reads_along_the_index(
 ALONG = {  # a statement and the index of ours that it goes along; all others go along the key of their table
     "any_free": "ready_free", "free_rows": "ready_free", "held_by": "ready_claimed", "expired": "ready_claimed", "due_ready": "ready_due",
     "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
-    "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
+    "release_children": "executions_unfinished", "mail": "signals_waiting", "mailed": "signals_waiting",
+    "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
     "names": "executions_roots", "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
     "expire_claims": "ready_claimed", "old_events": "events_published", "forget_waits": "waits_taken",

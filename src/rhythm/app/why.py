@@ -95,8 +95,8 @@ class _Asked:
         snapshot = snapshot_of(loaded[0]) if loaded else None
         if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
             return True
-        outcomes, mail = self.store.outcomes([needed(row.id, snapshot)]), self.store.mail([row.id])
-        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), mail.get(row.id, ()))
+        outcomes = self.store.outcomes([needed(row.id, snapshot)])
+        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.mailed(row.id))
 
     def ended(self, row: Execution) -> Reason:
         said = f": {load(row.error)['message']}" if row.error else ""

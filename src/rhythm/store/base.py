@@ -866,6 +866,10 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
         """The signals that have not been consumed, in the order of sending."""
 
     @abstractmethod
+    def mailed(self, id: str) -> list[Mail]:
+        """The same of one workflow, for those who only look: without what they bring."""
+
+    @abstractmethod
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
 

@@ -316,6 +316,10 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.e
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
+-- name: mailed
+-- The signals of one, without what they bring, which may be large.
+SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
+
 -- name: step
 -- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
 -- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.

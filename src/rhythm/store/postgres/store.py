@@ -408,6 +408,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             boxes.setdefault(id, []).append(Mail(*row))
         return boxes
 
+    @alone
+    def mailed(self, id: str) -> list[Mail]:
+        return [Mail(*row) for row in self.db.all("mailed", id=id)]
+
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")

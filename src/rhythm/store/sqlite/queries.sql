@@ -226,6 +226,10 @@ WHERE a.ended_at IS NOT NULL
 SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
 FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
 
+-- name: mailed
+-- The signals of one, without what they bring, which may be large.
+SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
+
 -- name: advance_context
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,

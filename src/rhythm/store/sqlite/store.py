@@ -339,6 +339,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             boxes.setdefault(id, []).append(Mail(*row))
         return boxes
 
+    def mailed(self, id: str) -> list[Mail]:
+        return [Mail(*row) for row in self._read(SQL["mailed"], (id,))]
+
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
