@@ -104,6 +104,14 @@ def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("engine/turns.py", function, old, new),)
 
 
+def awaits(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("vm/awaits.py", function, old, new),)
+
+
+def looks(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/engine/test_looks.py::test_{name}" for name in names)
+
+
 def unchecked(kind: str, check: str) -> tuple[Change, ...]:
     """A CHECK of the ready table that would refuse the mutant before its rule is broken."""
     return (Change(f"store/{kind}/migrations/0001_initial.sql", "", check, ""),)
@@ -852,6 +860,21 @@ WORKER = (
     Guard(
         "look again: the mailbox was not read", law("signal_that_came_during_a_task_is_found"),
         engine=turns("plan", "not mail_read and ", "False and "),
+    ),
+    Guard(
+        "a wait that is begun looks into no mailbox that was not read",
+        looks("a_signal_is_there_for_the_first_look_after_it_was_acknowledged"),
+        engine=awaits("knows", "if m.inputs.signals is None and has_signals(plan):", "if False:"),
+    ),
+    Guard(
+        "a wait that is begun knows the ends of what was begun before it",
+        looks("of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_awaited"),
+        engine=awaits("knows", "m.inputs.asked is None or ", "True or "),
+    ),
+    Guard(
+        "ends that the store did not tell are not known",
+        looks("a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited"),
+        engine=turns("inputs_of", "() if undecided else ", ""),
     ),
     Guard(
         "only what nothing else can settle is run by the owner", law("task_that_may_lose_a_race_goes_through_the_queue"),

@@ -195,10 +195,17 @@ class World:
             case c.Publish(type, data):
                 self.publish(type, data)
             case c.Send(target, name, payload):
-                if self.root and target == self.root.id:
-                    self.deliver(self.root, f"sent{self.order}", name, payload)
+                if receiver := self.living(target):
+                    self.deliver(receiver, f"sent{self.order}", name, payload)
             case c.Log() | c.Progress() | c.SetAttribute():
                 self.log.append(command)
+
+    def living(self, id: str) -> Execution | None:
+        """The execution of that id, unless it has ended."""
+        found = self.root
+        for n in id.split(".")[1:]:
+            found = found and found.children.get(int(n) if n.isdigit() else 0)
+        return found if found and found.id == id and found.status == "running" else None
 
     @staticmethod
     def _took(command: c.StartTask) -> float:

@@ -7,6 +7,7 @@ remembers nothing, so a lost wake loses nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from rhythm.vm import commands as c
@@ -113,7 +114,7 @@ def resolve(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
 
 def _resolve_signal(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
     timer = m.inputs.outcomes.get(plan["n"])
-    for signal in m.inputs.signals:
+    for signal in m.inputs.signals or ():
         if signal.name == plan["name"] and signal.id not in m.taken and signal.id not in reserved:
             if timer is not None and timer.ended_at < signal.received_at:
                 break
@@ -221,6 +222,30 @@ def _which(m: Machine, plan: Plan, position: int) -> dict[str, Any]:
 _RESOLVERS: dict[str, Callable[[Machine, Plan, set[str]], Outcome | None]] = {
     "all": _resolve_all, "any": _resolve_any, "race": _resolve_race, "signal": _resolve_signal,
 }  # fmt: skip
+
+
+def knows(m: Machine, plan: Plan) -> bool:
+    """Whether this turn knows all that decides a wait which it begins itself. If not, the workflow suspends there, and whoever has it
+    reads what is missing before the next turn: a look into a mailbox that nobody has read would find it empty, and of two that have
+    ended the one that happens to be known would win. What the snapshot awaits, the turn was given."""
+    if m.inputs.signals is None and has_signals(plan):
+        return False
+    return m.inputs.asked is None or all(map(partial(_is_known, m), _earlier(m, plan)))
+
+
+def _is_known(m: Machine, n: int) -> bool:
+    return n in m.inputs.outcomes or (m.inputs.asked is not None and n in m.inputs.asked)
+
+
+def _earlier(m: Machine, plan: Plan) -> Iterator[int]:
+    """The numbers of a plan's children that earlier turns have started."""
+    if "items" in plan:
+        for item in plan["items"]:
+            yield from _earlier(m, item)
+    elif "first" in plan:
+        yield from range(plan["first"], min(plan["first"] + plan["count"], m.first_new))
+    elif plan["op"] != "settled" and plan["n"] < m.first_new:
+        yield plan["n"]
 
 
 def settle(m: Machine, plan: Plan) -> Outcome | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from rhythm.limits import Limits
@@ -38,9 +38,10 @@ class Inputs(Record):
     inputs: Any = None
     ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id, resume_data
     outcomes: Mapping[int, Outcome] = {}  # of children, by number, as far as they have ended
-    signals: Sequence[Signal] = ()
+    signals: Sequence[Signal] | None = ()  # the mailbox; None: nobody has looked into it
     cancel: bool = False
     resume_data: Mapping[str, Any] | None = None  # what a person gave when resuming the execution, since the last turn
+    asked: Container[int] | None = None  # of children from earlier turns, those whose ends would be in `outcomes`; None: all
 
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot
@@ -59,6 +60,7 @@ class Machine:
         "ctx",
         "draws",
         "drew",
+        "first_new",
         "fuel",
         "id",
         "inputs",
@@ -84,7 +86,7 @@ class Machine:
         self.fuel = limits.turn_instructions
         self.work_floor = -limits.statement_work
         self.commands: list[Command] = []
-        self.next_child = snapshot.next_child
+        self.next_child = self.first_new = snapshot.next_child  # what this turn starts has not ended yet
         self.awaiting = snapshot.awaiting
         self.cancelled = snapshot.cancelled
         self.keep: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
-from rhythm.vm.awaits import error_of, next_completed, plan_of_child, release, remember, settle
+from rhythm.vm.awaits import error_of, knows, next_completed, plan_of_child, release, remember, settle
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
 from rhythm.vm.machine import Machine, Outcome
@@ -134,10 +134,10 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             machine: Machine = frame["$m"]
-            plan = machine.awaiting
+            plan = given = machine.awaiting
             if plan is None:
                 plan = _undone_on_fault(machine, start, frame)
-            outcome = settle(machine, plan)
+            outcome = settle(machine, plan) if given or knows(machine, plan) else None
             if outcome is None:
                 machine.awaiting, machine.keep = release(machine, plan), keep
                 return SUSPEND
@@ -174,11 +174,11 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             machine: Machine = frame["$m"]
-            plan = machine.awaiting or frame[state]
-            machine.awaiting = None
+            given, machine.awaiting = machine.awaiting, None
+            plan = given or frame[state]
             if len(plan["taken"]) == size_of(plan):
                 return exit
-            plan, item = next_completed(machine, plan)
+            plan, item = next_completed(machine, plan) if given or knows(machine, plan) else (plan, None)
             plan = release(machine, plan)
             if item is None:  # the plan waits in `awaiting`, where `why` and `doctor` read it, and not twice
                 frame.pop(state, None)

@@ -445,7 +445,7 @@ class Worker:
                 held.inputs = inputs_of(
                     held.loaded, held.snapshot, outcomes.get(held.id, ()), mail.get(held.id, ()), self._seed(), held.loaded.now
                 )
-                held.known = held.inputs.replace(outcomes={}, signals=())
+                held.known = held.inputs.replace(outcomes={}, asked=(), signals=None)
                 held.outcomes, held.stale = dict(held.inputs.outcomes), False
 
     def _took_row(self, held: Held, row: Loaded | None, began: float) -> bool:
@@ -983,7 +983,7 @@ class Worker:
             self._say("start", held.id, f"branch of {loaded.name}" if held.snapshot.statement_index else loaded.name)
         for command in turn.commands:
             if isinstance(command, c.TakeSignal):
-                taken = next(signal for signal in inputs.signals if signal.id == command.id)
+                taken = next(signal for signal in inputs.signals or () if signal.id == command.id)
                 self._say("signal", held.id, f"{taken.name} = {told.brief(taken.payload)}")
             elif said := told.of_command(command):
                 self._say(said[0], held.id, said[1])
