@@ -104,6 +104,14 @@ def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("engine/turns.py", function, old, new),)
 
 
+def vm(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"vm/{file}.py", function, old, new),)
+
+
+def prices(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/vm/test_prices.py::test_{name}" for name in names)
+
+
 def awaits(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("vm/awaits.py", function, old, new),)
 
@@ -869,7 +877,35 @@ WORKER = (
     Guard(
         "a wait that is begun knows the ends of what was begun before it",
         looks("of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_awaited"),
-        engine=awaits("knows", "m.inputs.asked is None or ", "True or "),
+        engine=awaits("knows", "if m.inputs.asked is None or ", "if True or "),
+    ),
+    Guard(
+        "a builtin is paid for before it is called",
+        prices("a_call_that_fails_is_paid_for"),
+        engine=vm("expressions", "_call", "machine.charge(price(*values))", "pass"),
+    ),
+    Guard(
+        "a statement is paid for by its length",
+        prices("a_long_statement_is_paid_for"),
+        engine=vm("statements", "_compiled", "if not work:", "if True:"),
+    ),
+    Guard(
+        "an element of a comprehension is paid for by its length",
+        prices("every_element_of_a_comprehension_costs_what_it_evaluates"),
+        engine=vm("expressions", "binder", "charge(work)", "charge(1)"),
+    ),
+    Guard(
+        "objects are paid for before they are compared",
+        prices("objects_are_paid_for_before_they_are_compared"),
+        engine=vm("values", "_deep_equal", "charge(1 + 2 * len(a) + sum(map(len, a)) // LONG)", "pass"),
+    ),
+    Guard(
+        "waiting for what has ended is not free", prices("waiting_again_and_again_for_what_has_ended_is_not_free"),
+        engine=awaits("_outcomes", "m.charge(2 * size_of(plan))", "pass"),
+    ),
+    Guard(
+        "a turn whose time is over yields", law("a_turn_that_lasts_yields_before_its_fuel_is_spent"),
+        engine=vm("interpreter", "_spent_turn", " or self.over()", ""),
     ),
     Guard(
         "ends that the store did not tell are not known",

@@ -50,6 +50,14 @@ CONTEXT = "$context"  # the local of a program, if it has one, that what a perso
 COMMAND_WORK = 10  # what asking for something costs, in instructions: so a turn's commit has some ten thousand commands at most
 
 
+class Ends(Record):
+    """What has ended of a group, as one turn knows it."""
+
+    order: list[int]  # positions of those that its loop has not had, the first to end first
+    gone: list[int]  # positions of all that have ended, in order
+    taken: int  # how many its loop had had before
+
+
 class Machine:
     """The moving parts of one turn. Expressions reach it as the local `$m`."""
 
@@ -60,11 +68,13 @@ class Machine:
         "ctx",
         "draws",
         "drew",
+        "ends",
         "first_new",
         "fuel",
         "id",
         "inputs",
         "keep",
+        "known",
         "limits",
         "mark",
         "matched",
@@ -92,6 +102,8 @@ class Machine:
         self.keep: tuple[str, ...] = ()
         self.result: Any = None
         self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))  # by number: what was started and can be awaited by id
+        self.ends: dict[int, Ends] = {}  # of groups, by number, as far as this turn has looked
+        self.known: set[int] = set()  # the numbers of waits of which this turn knows all that decides them
         self.matched: dict[int, Outcome] = {}  # how waits for signals would end, as far as this turn has looked
         self.mark = 0  # where the commands of the statement which runs begin
         self.started = 0  # operations that the statement which runs has asked for

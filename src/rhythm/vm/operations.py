@@ -76,27 +76,28 @@ def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
     where = given.get("where") or {}
     if not isinstance(where, dict):
         raise Fault("InvalidArgument", "`where` of an event is an object of paths and values")
-    m.commands.append(c.WaitEvent(n, _name("event", type), where, _timeout(given)))
+    m.commands.append(c.WaitEvent(n, _name("event", type), _payload(m, where, "`where` of an event"), _timeout(given)))
     return _with_default({"op": "event", "n": n, "name": type}, given)
 
 
 def _approval(m: Machine, n: int, options: Any) -> Plan:
     given = _options("approval", options)
     quorum = _count("quorum", given.get("quorum", 1), 1)
-    reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits)
+    reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits, m.charge)
     m.commands.append(
         c.RequestApproval(
             n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
-            _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(given.get("escalate")),
+            _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(m, given.get("escalate")),
             notify="" if given.get("notify") is None else _text("notify", given["notify"]),
         )
     )  # fmt: skip
     return {"op": "approval", "n": n, "name": given["role"]}
 
 
-def _escalation(value: Any) -> tuple[dict[str, Any], ...]:
+def _escalation(m: Machine, value: Any) -> tuple[dict[str, Any], ...]:
     """A role, `{ role, after, timeout }`, or a list of them."""
     stages = value if isinstance(value, list) else [] if value is None else [value]
+    m.charge(COMMAND_WORK * len(stages))
     return tuple(_stage(stage) for stage in stages)
 
 
@@ -226,7 +227,7 @@ def _common_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
     if given.get("priority") is not None:
         chosen["priority"] = _count("priority", given["priority"], least=-32768, most=32767)
     if given.get("key") is not None:
-        chosen["key"] = as_text(given["key"], m.limits)
+        chosen["key"] = as_text(given["key"], m.limits, m.charge)
     return chosen
 
 
@@ -299,7 +300,7 @@ def _cancel(m: Machine, id: Any) -> None:
 
 
 def _message(m: Machine, value: Any) -> str:
-    text = as_text(value, m.limits)
+    text = as_text(value, m.limits, m.charge)
     m.charge(len(text) // 16)
     return text
 

@@ -95,6 +95,7 @@ class WorkerSettings(Record):
     look_s: float = 1.0  # how often a busy worker looks whether its tasks were cancelled, or a queue paused
     share_s: float = 2.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
     share_turns: int = 1000  # and how many turns
+    turn_s: float = 0.25  # how long a turn computes before it yields; its fuel ends most of them sooner
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
@@ -616,7 +617,8 @@ class Worker:
     def _turn(self, held: Held, loaded: Loaded, program: Program) -> TurnCommit | None:
         done, retries = self._ended_rows(held, loaded)
         inputs = self._inputs_now(held, loaded, done)
-        turn = advance(program, held.snapshot, inputs)
+        until = self.now() + self.settings.turn_s
+        turn = advance(program, held.snapshot, inputs, over=lambda: self.now() >= until)
         if self.observe:
             self._tell(held, loaded, inputs, turn)
         if isinstance(turn, Suspended) and turn.snapshot is held.snapshot:
