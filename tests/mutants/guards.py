@@ -52,6 +52,10 @@ def trigger(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_triggers.py::test_{name}" for name in names)
 
 
+def family(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_families.py::test_{name}" for name in names)
+
+
 def terminate(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_terminate.py::test_{name}" for name in names)
 
@@ -420,12 +424,49 @@ EVENTS = (
     ),
     Guard(
         "what is terminated has no row left", terminate("an_execution_and_everything_below_it_ends_at_once"),
-        lite_code("_terminate", 'self._all("delete_ready", each)', "pass"),
-        (Change("store/postgres/operating.py", "_terminate", 'self.db.do("delete_ready", ids=list(family))', "pass"),),
+        lite_code("_terminate", 'self._all("delete_ready", id)', "pass"),
+        (Change("store/postgres/operating.sql", "delete_ended_ready", "r.id = ANY(%(ids)s::text[])", "false"),),
     ),
     Guard(
         "children that are made meanwhile are terminated, too", server("a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too"),
-        postgres=(Change("store/postgres/operating.py", "_terminate", "raise AgainError", "pass"),),
+        postgres=(Change("store/postgres/operating.sql", "mark_terminated", "ORDER BY x.id", "WHERE false"),),
+    ),
+    Guard(
+        "a family that is being ended does not grow", family("a_family_that_is_being_ended_does_not_grow"),
+        lite_code("_commit_turn", "if terminated:", "if False:"),
+        pg_code("_holds", " and not self.known[item.id].terminated", "", "flush"),
+    ),
+    Guard(
+        "terminate leaves a mark for what it does not end itself", family("whoever_comes_ends_what_is_left"),
+        (Change("store/sqlite/operating.sql", "mark_terminated", "VALUES (:id, :now)", "SELECT :id, :now WHERE 0"),),
+        (Change("store/postgres/operating.sql", "mark_terminated", "ORDER BY x.id", "WHERE false"),),
+    ),
+    Guard(
+        "services end what is left below what was terminated", family("whoever_comes_ends_what_is_left"),
+        engine=(Change("store/base.py", "recover", "if look.terminated else ()", "if False else ()"),),
+    ),
+    Guard(
+        "the mark stays while anything below it lives", family("whoever_comes_ends_what_is_left"),
+        lite_code("end_terminated", "if not tasks and not workflows:", "if True:"),
+        (Change("store/postgres/operating.py", "end_terminated", "if not tasks and not workflows:", "if True:"),),
+    ),
+    Guard(
+        "a full family starts nothing more", family("a_family_that_is_full_starts_nothing_more"),
+        lite_code("_full", "if started is not None and started > limits.family:", "if False:"),
+        pg_code("_count", "> limits.family}", "> 2**60}", "flush"),
+    ),
+    Guard(
+        "of a family those who live are counted", family("a_family_whose_children_have_ended_goes_on_for_ever"),
+        lite_code("_full", "alive is None or alive[0] > limits.family", "True"),
+        pg_code("_is_full", "not alive or bool(alive[0][0] > limit)", "True", "flush"),
+    ),
+    Guard(
+        "one execution has only so many children", family("one_execution_has_only_so_many_children_that_live"),
+        engine=(Change("store/families.py", "may_have_many", "return bool(turn.starts) and ", "return False and "),),
+    ),
+    Guard(
+        "generations are bounded", ("tests/vm/test_generations.py::test_workflows_and_branches_end_at_the_limit",),
+        engine=vm("operations", "check_generations", 'if m.id.count(".") >= m.limits.generations:', "if False:"),
     ),
     Guard(
         "a lease is held by one", rule("a_lease_is_held_by_one_until_it_expires"),

@@ -32,7 +32,7 @@ TABLES = (
     "approvals, approval_decisions, execution_resume_requests, "
     "ready, executions, workflow_execution_context, blobs, history, timer_tasks, workflow_signals, workflow_definitions, leases, "
     "event_types, event_triggers, events, event_waits, worker_heartbeats, queues, task_declarations, api_tokens, schedules, "
-    "schedule_fires"
+    "schedule_fires, families, terminations"
 )
 
 

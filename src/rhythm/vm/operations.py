@@ -36,6 +36,7 @@ def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any 
 
 
 def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
+    check_generations(m)
     given = _options("workflow", options)
     child = c.StartWorkflow(n, _name("workflow", name), _payload(m, inputs, f"the inputs of workflow `{name}`"), _child_options(m, given))
     m.commands.append(child)
@@ -44,6 +45,7 @@ def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: 
 
 def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
     """Asks for a branch with copies of these locals."""
+    check_generations(m)
     n = _next_number(m)
     m.charge(weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth) // 16)
     m.commands.append(c.StartBranch(n, branch, copies))
@@ -139,6 +141,13 @@ def start_group(m: Machine, mode: str, n: int, items: list[Plan], keys: list[str
             _hold(m, [items[i] for i in started[limit:]])
             plan["concurrency"] = plan["released"] = limit
     return plan
+
+
+def check_generations(m: Machine) -> None:
+    """The id of a child is its parent's and a number, so it tells how many are above."""
+    if m.id.count(".") >= m.limits.generations:
+        what = f"a workflow that is {m.limits.generations + 1:,} generations below the one that all of this began with"
+        raise LimitFault(f"{what}; the limit is {m.limits.generations:,}. Let it loop, or publish an event that starts the next")
 
 
 def check_fan_out(m: Machine, count: int) -> None:

@@ -504,12 +504,20 @@ class Worker:
                 self.ends += ends  # sent again, or found to be committed, when the database is back
                 raise
             for answer in answers:
-                self._after(self.held[answer.id], answer, turns[answer.id])
+                self._after(self.held[answer.id], *self._within_limits(answer, turns[answer.id]))
         if parks:
             claims = [Claim(held.id, 0, "", held.fence, held.wakes, 0, 0) for held in parks]
             for answer in self.store.park(claims):
                 self._after(self.held[answer.id], answer, None)
         return bool(turns or ends)
+
+    def _within_limits(self, answer: Committed, turn: TurnCommit) -> tuple[Committed, TurnCommit]:
+        """In place of a turn that would start more than there may be: like any other limit, this one ends the execution."""
+        if answer.outcome != "full":
+            return answer, turn
+        error = {"code": "LimitExceeded", "message": answer.refusal, "data": None}
+        instead = _failing(turn, error).replace(done=turn.done, statement=turn.statement)
+        return self._flush([instead], [])[0], instead
 
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
         """The group commit. One item that cannot be stored is not to hold up the others: they are sent one by one, and it fails."""

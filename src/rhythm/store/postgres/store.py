@@ -80,7 +80,20 @@ from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = ("ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes")
+PRUNED = (
+    "ready",
+    "contexts",
+    "executions",
+    "history",
+    "timers",
+    "signals",
+    "blobs",
+    "waits",
+    "approvals",
+    "decisions",
+    "resumes",
+    "families",
+)
 
 
 class Expired(Record):
@@ -406,7 +419,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
         """The steps come last: they see whom the others have woken."""
-        answers, accepted = Flush(self.rows, turns, ends).run()
+        answers, accepted = Flush(self.rows, turns, ends, self.limits).run()
         return [*answers, *(steps(self.rows, plain) if plain else ())], accepted
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
@@ -427,7 +440,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
         joined = Joined(connection, self.db, tells=False)
-        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end], self.limits).run())
         freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 

@@ -1,0 +1,1 @@
+-- A placeholder: this number belongs to another change.
