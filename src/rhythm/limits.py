@@ -29,6 +29,9 @@ class Limits(Record):
     text_bytes: int = 1024 * 1024
     entries: int = 100_000  # of one list or object
     depth: int = 64  # of a value that is stored: a snapshot, an input, a result
+    generations: int = 64  # of workflows and branches, one below the other
+    children: int = 50_000  # of one execution, that have not ended; of ended ones there may be any number
+    family: int = 100_000  # below an execution that nobody else started, likewise; counted by samples, so about a tenth more
     fan_out: int = 10_000  # operations in one all/any/race/completed, or started by one statement
     snapshot_bytes: int = 4 * 1024 * 1024
     snapshot_warn_bytes: int = 1024 * 1024

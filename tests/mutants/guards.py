@@ -52,6 +52,10 @@ def trigger(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_triggers.py::test_{name}" for name in names)
 
 
+def family(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_families.py::test_{name}" for name in names)
+
+
 def terminate(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_terminate.py::test_{name}" for name in names)
 
@@ -106,6 +110,22 @@ def heart(function: str, old: str, new: str) -> tuple[Change, ...]:
 
 def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("engine/turns.py", function, old, new),)
+
+
+def vm(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"vm/{file}.py", function, old, new),)
+
+
+def prices(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/vm/test_prices.py::test_{name}" for name in names)
+
+
+def awaits(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("vm/awaits.py", function, old, new),)
+
+
+def looks(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/engine/test_looks.py::test_{name}" for name in names)
 
 
 def unchecked(kind: str, check: str) -> tuple[Change, ...]:
@@ -421,12 +441,49 @@ EVENTS = (
     ),
     Guard(
         "what is terminated has no row left", terminate("an_execution_and_everything_below_it_ends_at_once"),
-        lite_code("_terminate", 'self._all("delete_ready", each)', "pass"),
-        (Change("store/postgres/operating.py", "_terminate", 'self.db.do("delete_ready", ids=list(family))', "pass"),),
+        lite_code("_terminate", 'self._all("delete_ready", id)', "pass"),
+        (Change("store/postgres/operating.sql", "delete_ended_ready", "r.id = ANY(%(ids)s::text[])", "false"),),
     ),
     Guard(
         "children that are made meanwhile are terminated, too", server("a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too"),
-        postgres=(Change("store/postgres/operating.py", "_terminate", "raise AgainError", "pass"),),
+        postgres=(Change("store/postgres/operating.sql", "mark_terminated", "ORDER BY x.id", "WHERE false"),),
+    ),
+    Guard(
+        "a family that is being ended does not grow", family("a_family_that_is_being_ended_does_not_grow"),
+        lite_code("_commit_turn", "if terminated:", "if False:"),
+        pg_code("_holds", " and not self.known[item.id].terminated", "", "flush"),
+    ),
+    Guard(
+        "terminate leaves a mark for what it does not end itself", family("whoever_comes_ends_what_is_left"),
+        (Change("store/sqlite/operating.sql", "mark_terminated", "VALUES (:id, :now)", "SELECT :id, :now WHERE 0"),),
+        (Change("store/postgres/operating.sql", "mark_terminated", "ORDER BY x.id", "WHERE false"),),
+    ),
+    Guard(
+        "services end what is left below what was terminated", family("whoever_comes_ends_what_is_left"),
+        engine=(Change("store/base.py", "recover", "if look.terminated else ()", "if False else ()"),),
+    ),
+    Guard(
+        "the mark stays while anything below it lives", family("whoever_comes_ends_what_is_left"),
+        lite_code("end_terminated", "if not tasks and not workflows:", "if True:"),
+        (Change("store/postgres/operating.py", "end_terminated", "if not tasks and not workflows:", "if True:"),),
+    ),
+    Guard(
+        "a full family starts nothing more", family("a_family_that_is_full_starts_nothing_more"),
+        lite_code("_full", "if started is not None and started > limits.family:", "if False:"),
+        pg_code("_count", "> limits.family}", "> 2**60}", "flush"),
+    ),
+    Guard(
+        "of a family those who live are counted", family("a_family_whose_children_have_ended_goes_on_for_ever"),
+        lite_code("_full", "alive is None or alive[0] > limits.family", "True"),
+        pg_code("_is_full", "not alive or bool(alive[0][0] > limit)", "True", "flush"),
+    ),
+    Guard(
+        "one execution has only so many children", family("one_execution_has_only_so_many_children_that_live"),
+        engine=(Change("store/families.py", "may_have_many", "return bool(turn.starts) and ", "return False and "),),
+    ),
+    Guard(
+        "generations are bounded", ("tests/vm/test_generations.py::test_workflows_and_branches_end_at_the_limit",),
+        engine=vm("operations", "check_generations", 'if m.id.count(".") >= m.limits.generations:', "if False:"),
     ),
     Guard(
         "a lease is held by one", rule("a_lease_is_held_by_one_until_it_expires"),
@@ -911,6 +968,49 @@ WORKER = (
     Guard(
         "look again: the mailbox was not read", law("signal_that_came_during_a_task_is_found"),
         engine=turns("plan", "not mail_read and ", "False and "),
+    ),
+    Guard(
+        "a wait that is begun looks into no mailbox that was not read",
+        looks("a_signal_is_there_for_the_first_look_after_it_was_acknowledged"),
+        engine=awaits("knows", "if m.inputs.signals is None and has_signals(plan):", "if False:"),
+    ),
+    Guard(
+        "a wait that is begun knows the ends of what was begun before it",
+        looks("of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_awaited"),
+        engine=awaits("knows", "if m.inputs.asked is None or ", "if True or "),
+    ),
+    Guard(
+        "a builtin is paid for before it is called",
+        prices("a_call_that_fails_is_paid_for"),
+        engine=vm("expressions", "_call", "machine.charge(price(*values))", "pass"),
+    ),
+    Guard(
+        "a statement is paid for by its length",
+        prices("a_long_statement_is_paid_for"),
+        engine=vm("statements", "_compiled", "if not work:", "if True:"),
+    ),
+    Guard(
+        "an element of a comprehension is paid for by its length",
+        prices("every_element_of_a_comprehension_costs_what_it_evaluates"),
+        engine=vm("expressions", "binder", "charge(work)", "charge(1)"),
+    ),
+    Guard(
+        "objects are paid for before they are compared",
+        prices("objects_are_paid_for_before_they_are_compared"),
+        engine=vm("values", "_deep_equal", "charge(1 + 2 * len(a) + sum(map(len, a)) // LONG)", "pass"),
+    ),
+    Guard(
+        "waiting for what has ended is not free", prices("waiting_again_and_again_for_what_has_ended_is_not_free"),
+        engine=awaits("_outcomes", "m.charge(2 * size_of(plan))", "pass"),
+    ),
+    Guard(
+        "a turn whose time is over yields", law("a_turn_that_lasts_yields_before_its_fuel_is_spent"),
+        engine=vm("interpreter", "_spent_turn", " or self.over()", ""),
+    ),
+    Guard(
+        "ends that the store did not tell are not known",
+        looks("a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited"),
+        engine=turns("inputs_of", "() if undecided else ", ""),
     ),
     Guard(
         "only what nothing else can settle is run by the owner", law("task_that_may_lose_a_race_goes_through_the_queue"),

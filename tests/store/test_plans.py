@@ -166,7 +166,13 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("history", dict(id="w0"), "history_pkey"),
     ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
     ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
-    ("live_family", dict(ids=IDS), "executions_pkey"),
+    ("members_of", dict(ids=IDS), "executions_pkey"),
+    ("live_children", dict(ids=IDS, limit=5), "executions_unfinished"),
+    ("recount_family", dict(root="a", limit=5, now=1, rest_us=1), "executions_live ready_pkey"),
+    ("terminated_tasks", dict(limit=5), "executions_unfinished"),
+    ("terminated_workflows", dict(limit=5), "executions_live"),
+    ("tasks_of", dict(ids=IDS, limit=5), "executions_unfinished"),
+    ("delete_ended_ready", dict(ids=IDS), "ready_pkey executions_pkey"),
     ("standing", dict(ids=IDS), "ready_pkey"),
     ("root_names", dict(ids=IDS), "executions_pkey"),
     ("names", dict(prefixes=TEXTS), "executions_roots"),
@@ -283,11 +289,14 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "concerned": "resumes_of", "resumes": "resumes_of", "executed_resumes": "resumes_", "unseen_resumes": "resumes_",
     "due_approvals": "approvals_due",
     "due_pauses": "executions_paused",
+    "live_children": "executions_unfinished", "tasks_of": "executions_unfinished", "terminated_tasks": "executions_unfinished",
+    "terminated_workflows": "executions_live", "recount_family": "executions_live",
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
     "keep_sources": "definitions_source",
     "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"  # the last are `terminations` and
+# `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
     r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|found)"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.ids import is_personal
-from rhythm.limits import TEXTS
+from rhythm.limits import DEFAULT_LIMITS, TEXTS, Limits
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
@@ -233,12 +233,14 @@ class Declaration(Record):
 
 
 class Look(Record):
-    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`."""
+    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`; and whether
+    there is something for `end_terminated`."""
 
     lost: bool
     cancelled: bool
     forgotten: bool
     slot_us: int | None = None
+    terminated: bool = False
 
 
 class Recovered(Record):
@@ -247,6 +249,7 @@ class Recovered(Record):
     rescued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
     slot_us: int | None = None  # until a schedule has something to do, also if another process has just made it
+    terminated: tuple[str, ...] = ()  # what was left below executions that were terminated
 
 
 class Loaded(Record):
@@ -417,12 +420,14 @@ class TurnCommit(Record):
 
 
 class Committed(Record):
-    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished" or "lost"."""
+    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished", "lost", or "full":
+    nothing of it was done, since it would start more than there may be."""
 
     id: str
     outcome: str
     wakes: int = 0
     promoted: Mapping[int, int] = {}  # number -> fence of its claim
+    refusal: str = ""  # why it is full
 
 
 class TaskEnd(Record):
@@ -687,6 +692,7 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
+    limits: Limits = DEFAULT_LIMITS  # of families
     package: ClassVar[str]  # where its statements and migrations are
 
     # schema
@@ -938,12 +944,13 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
         """Ends cancelled tasks that nobody holds; their ids."""
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
-        """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
+        """`rescue`, `sweep`, `end_terminated` and forgetting workers of long ago: one look at the database while there is nothing to do."""
         look = self.look(dead)
         if look.forgotten:
             self.forget_workers(limit)
         rescued = self.rescue(limit, crash_limit, dead) if look.lost else ()
-        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us)
+        terminated = self.end_terminated(limit) if look.terminated else ()
+        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us, tuple(terminated))
 
     @abstractmethod
     def look(self, dead: bool = False) -> Look: ...

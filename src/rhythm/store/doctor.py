@@ -42,6 +42,7 @@ RULES: Mapping[str, Rule] = {
         "cancel the child; and " + REPORT,
     ),
     "cancelled_tasks_end": Rule("a cancelled task that nobody runs ends", SERVE),
+    "terminated_end": Rule("what is below an execution that was terminated ends", SERVE),
     # history
     "history_whole": Rule("the history has every turn of a workflow, from the first on"),
     "history_chained": Rule("each turn begins with the status in which the one before it ended"),
@@ -93,6 +94,9 @@ RULES: Mapping[str, Rule] = {
         "without it people cannot see where an execution is: register the file again, changed if only by a space; " + REPORT,
     ),
     "child_ids": Rule("a child's id is that of its parent and its number, and a family has one root"),
+    "within_generations": Rule(
+        "a workflow is no more generations below its root than there may be", "let it loop instead of starting itself; and " + REPORT
+    ),
     "numbers_once": Rule("a number stands for one child or one timer of a workflow"),
     "one_per_key": Rule("of one name and idempotency key there is one execution", "is the unique index executions_key there, and valid?"),
     "status_known": Rule("types and statuses are those that Rhythm knows", "was a newer Rhythm at work here? then upgrade; else " + REPORT),

@@ -183,7 +183,7 @@ def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
 
 
 class Rescuer(Service):
-    """Takes back claims that nobody prolongs, and ends cancelled tasks that nobody holds."""
+    """Takes back claims that nobody prolongs, ends cancelled tasks that nobody holds, and what is left of families that were terminated."""
 
     name = "rescue"
 
@@ -195,13 +195,13 @@ class Rescuer(Service):
 
     def run_once(self, now: float) -> Counts:
         if self.heart is not None and not self.heart.settled():
-            return {"rescued": 0, "ended": 0}
+            return {"rescued": 0, "ended": 0, "terminated": 0}
         steady = self.heart is None or self.heart.steady()
         done = self.store.recover(self.batch, self.crash_limit, steady)
         self.slot_s = inf if done.slot_us is None else max(done.slot_us / 1e6, 0.0)
         if done.rescued:
             self._tell(done.rescued)
-        return {"rescued": len(done.rescued), "ended": len(done.ended)}
+        return {"rescued": len(done.rescued), "ended": len(done.ended), "terminated": len(done.terminated)}
 
     def _tell(self, ids: Sequence[str]) -> None:
         some = ", ".join(ids[:NAMED]) + (f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else "")
@@ -211,7 +211,7 @@ class Rescuer(Service):
                 self.observe("execution_quarantined", id, f"{row.name}: {error['message']}")
 
     def rest_s(self, counts: Counts) -> float:
-        return 0.0 if self.batch in counts.values() else self.every_s
+        return 0.0 if self.batch in counts.values() or counts["terminated"] else self.every_s
 
 
 class Sweeper(Service):

@@ -212,7 +212,8 @@ SELECT
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
+  EXISTS (SELECT 1 FROM terminations)
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
@@ -396,6 +397,31 @@ WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS 
 
 -- name: executions_of
 SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])
+
+-- name: members_of
+-- The same, with the count of the family, and whether it is below one that was terminated. Both tables are all but empty.
+SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL, e.parent_id, e.root_id, f.started,
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))), now_us()
+FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: count_families
+INSERT INTO families (root_id, started) SELECT * FROM unnest(%(root)s::text[], %(started)s::bigint[]) AS x(root, started) ORDER BY root
+ON CONFLICT (root_id) DO UPDATE SET started = families.started + excluded.started
+
+-- name: recount_family
+-- Those who live take the place of the count that is over the limit; not at once again if there were too many.
+WITH x AS MATERIALIZED (SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM executions e
+      WHERE e.finished_at IS NULL AND e.type = 0 AND e.id >= %(root)s || '.' AND e.id < %(root)s || '/'
+      ORDER BY e.id LIMIT %(limit)s + 1) AS workflows)
+    + (SELECT count(*) FROM (SELECT 1 FROM ready r
+      WHERE r.kind = 1 AND r.id >= %(root)s || '.' AND r.id < %(root)s || '/' ORDER BY r.id LIMIT %(limit)s + 1) AS tasks) AS alive)
+UPDATE families f SET started = x.alive, full_at = CASE WHEN x.alive > %(limit)s THEN %(now)s::bigint END
+FROM x WHERE f.root_id = %(root)s AND f.started > %(limit)s AND (f.full_at IS NULL OR f.full_at <= %(now)s::bigint - %(rest_us)s::bigint) RETURNING f.started
+
+-- name: live_children
+SELECT x.id, (SELECT count(*) FROM (SELECT 1 FROM executions e WHERE e.parent_id = x.id AND e.finished_at IS NULL LIMIT %(limit)s + 1) AS c)
+FROM unnest(%(ids)s::text[]) AS x(id)
 
 -- name: finish
 -- The only statement that sets a terminal status of what had a row before.
@@ -684,6 +710,7 @@ WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING
 -- name: parked
 SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
 ORDER BY e.id LIMIT %(limit)s
 
 -- name: without_rows
@@ -709,6 +736,9 @@ SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.status < 5)
   AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.status < 5)
 ORDER BY e.finished_at LIMIT %(limit)s
+
+-- name: prune_families
+DELETE FROM families WHERE root_id = ANY(%(ids)s::text[])
 
 -- name: prune_ready
 DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')

@@ -83,7 +83,7 @@ from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = "ready contexts executions history timers signals blobs waits approvals decisions resumes contributors".split()
+PRUNED = "ready contexts executions history timers signals blobs waits approvals decisions resumes contributors families".split()
 ROW = StoredExecution._fields[: StoredExecution._fields.index("seq")]  # what of it stands in `executions`; the rest is its context
 
 
@@ -427,7 +427,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
         """The steps come last: they see whom the others have woken."""
-        flush = Flush(self.rows, turns, ends)
+        flush = Flush(self.rows, turns, ends, self.limits)
         answers, accepted = flush.run()
         answers = [*answers, *(steps(self.rows, plain) if plain else ())]
         for actor, acts in flush.acts.items():
@@ -452,7 +452,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
         joined = Joined(connection, self.db, tells=False)
-        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end], self.limits).run())
         freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 

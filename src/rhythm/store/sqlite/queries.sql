@@ -140,7 +140,8 @@ SELECT
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open = 1 AND e.finished_at IS NULL))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
+  EXISTS (SELECT 1 FROM terminations)
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE worker_id IN (
@@ -261,6 +262,27 @@ UPDATE executions SET status = :status, started_at = coalesce(started_at, :now),
 -- name: status_of
 SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?
 
+-- name: family_of
+-- Of a workflow: the count of its family, and whether it is below one that was terminated.
+SELECT (SELECT started FROM families WHERE root_id = e.root_id),
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.'))
+FROM executions e WHERE e.id = ?
+
+-- name: count_family
+INSERT INTO families (root_id, started) VALUES (:root, :started) ON CONFLICT (root_id) DO UPDATE SET started = started + :started
+
+-- name: recount_family
+-- Those who live take the place of the count that is over the limit; not at once again if there were too many.
+UPDATE families SET (started, full_at) = (
+  SELECT alive, CASE WHEN alive > :limit THEN :now END FROM (SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY executions_live
+      WHERE finished_at IS NULL AND type = 0 AND id >= :root || '.' AND id < :root || '/' LIMIT :limit + 1))
+    + (SELECT count(*) FROM (SELECT 1 FROM ready WHERE kind = 1 AND id >= :root || '.' AND id < :root || '/' LIMIT :limit + 1)) AS alive))
+WHERE root_id = :root AND started > :limit AND (full_at IS NULL OR full_at <= :now - :rest_us) RETURNING started
+
+-- name: live_children
+SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finished_at IS NULL LIMIT :limit + 1)
+
 -- name: finish
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
 UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
@@ -361,6 +383,7 @@ UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(
 
 -- name: attempt_of
 SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
+  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
 SELECT fence FROM history WHERE execution_id = ? AND seq = ?
@@ -502,7 +525,8 @@ WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
 
 -- name: parked
 SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
-WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL ORDER BY e.id LIMIT ?
+WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') ORDER BY e.id LIMIT ?
 
 -- name: without_rows
 SELECT x.id, x.n FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS n FROM json_each(?)) x

@@ -63,6 +63,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
 from rhythm.store.schedules import Registered
@@ -356,6 +357,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         moved |= {"snapshot": inline(turn.snapshot), "now": now}
         if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL:
             return Committed(turn.id, "lost")
+        if turn.end != "own" or turn.starts:
+            started, terminated = self._one("family_of", turn.id)
+            if terminated:
+                return Committed(turn.id, "lost")
+            if refusal := self._full(turn, row[6], started, now):
+                return Committed(turn.id, "full", refusal=refusal)
         if self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
@@ -387,6 +394,24 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes}
             self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
+
+    def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
+        """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
+        limits = self.limits
+        if not turn.starts:
+            return ""
+        if may_have_many(turn, limits):
+            (alive,) = self._one("live_children", {"id": turn.id, "limit": limits.children})
+            if alive + len(turn.starts) > limits.children:
+                return many_children(limits)
+        if started is not None and started > limits.family:
+            asked = {"root": root, "limit": limits.family, "now": now, "rest_us": COUNT_EVERY_US}
+            alive = self._one("recount_family", asked)
+            if alive is None or alive[0] > limits.family:
+                return full_family(limits)
+        if added := counted(turn, limits):
+            self._all("count_family", {"root": root, "started": added})
+        return ""
 
     def _keep_blob(self, turn: TurnCommit) -> None:
         """A new snapshot takes the place of the one before; one that is unchanged keeps its blob."""
@@ -459,13 +484,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
         return fences
 
-    def _flag(self, id: str, first: int, last: int, now: int) -> None:
+    def _flag(self, id: str, first: int, last: int, now: int, wakes: bool = True) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         self._all("cancel_timers", now, id, first, last)
         self._all("cancel_waits", now, id, first, last)
         self._all("cancel_approvals", now, id, first, last)
         for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
-            if type == WORKFLOW:
+            if type == WORKFLOW and wakes:
                 self._all("free_delayed", child)
                 self._wake(child, now)
 
@@ -477,11 +502,11 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
-    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None) -> None:
+    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
         if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
-            self._flag(id, 0, LAST, now)
+            self._flag(id, 0, LAST, now, wakes)
         self._all("delete_waits", id)
         self._all("cancel_approvals", now, id, 0, LAST)
         self._all("unseen_resumes", id)
@@ -655,34 +680,45 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
 
-    def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+    def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            known = {id: self._one("status_of", id) for id in ids}
-            ended = {id: row[0] < TERMINAL for id, row in known.items() if row}
-            for id, live in ended.items():
-                if live:
-                    self._terminate(id, now)
-            self._record(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
-            return ended
+            known = {id: self._one("status_of", id) for id in sorted(ids)}
+            live = {id: row for id, row in known.items() if row and row[0] < TERMINAL}
+            workflows = {id: row[0] for id, row in live.items() if row[4] == WORKFLOW}
+            for id in workflows:
+                self._all("mark_terminated", {"id": id, "now": now})
+            self._terminate(workflows, [id for id in live if id not in workflows], now)
+            self._record(actor, [Act("execution.terminate", id) for id in ids if id in live], now)
+            return {id: id in live for id in ids if known[id]}
 
-    def _terminate(self, id: str, now: int) -> None:
-        """Ends it and everything below it: whoever holds one of them finds a newer fence, or no row."""
-        family = self._all("live_family", {"id": id})
-        for each, type, status in family:
-            if type == WORKFLOW:
-                self._end_at_once(each, status, now)
-            else:
-                self._finish(each, CANCELLED, TERMINATED, now, None, None)
-        for each, _, _ in family:
-            self._all("delete_ready", each)
+    def end_terminated(self, limit: int) -> list[str]:
+        with self._transaction():
+            tasks = [id for (id,) in self._all("terminated_tasks", limit)]
+            workflows = {} if tasks else dict(self._all("terminated_workflows", limit))
+            tasks = tasks or [id for (id,) in self._all("tasks_of", json.dumps(list(workflows)), limit)]
+            workflows = workflows if len(tasks) < limit else {}  # those of whom there may be more tasks are for a later pass
+            if not tasks and not workflows:
+                self._all("forget_terminations")
+            self._terminate(workflows, tasks, self.clock())
+            return [*tasks, *workflows]
+
+    def _terminate(self, workflows: Mapping[str, int], tasks: Sequence[str], now: int) -> None:
+        """Ends them: whoever holds one finds a newer fence, or no row. Nobody below is woken: it is marked, and gets on no more."""
+        for id, status in workflows.items():
+            self._end_at_once(id, status, now)
+        for id in tasks:
+            self._finish(id, CANCELLED, TERMINATED, now, None, None)
+        for id in (*tasks, *workflows):
+            self._all("delete_ready", id)
+        self._all("delete_ended_ready", json.dumps([*tasks, *workflows]))
 
     def _end_at_once(self, id: str, status: int, now: int) -> None:
         fence = self._one("next_fence")[0]
         seq = self._one("raise_context_fence", fence, id)[0]
         self._all("skip_turn", id)
         self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
-        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None)
+        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None, wakes=False)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
@@ -778,8 +814,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return found
 
     def look(self, dead: bool = False) -> Look:
-        lost, cancelled, forgotten, slot_us = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
-        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us)
+        lost, cancelled, forgotten, slot_us, terminated = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
+        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us, bool(terminated))
 
     def forget_workers(self, limit: int) -> None:
         with self._transaction():
@@ -812,7 +848,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
                     ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
-                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("execution_contributors", "root_id"),
+                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("families", "root_id"),
+                    ("execution_contributors", "root_id"),
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
