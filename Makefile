@@ -6,7 +6,12 @@ ARGS ?=
 SEEDS ?= 2000
 DATABASE ?= sqlite
 
+# Another Python than the default has a virtual environment of its own: `make test PYTHON=python3.13` leaves .venv alone.
+ifeq ($(origin PYTHON),file)
 VENV := .venv
+else
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+endif
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
@@ -14,7 +19,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim chaos mutants pgbouncer model bench openapi fmt format lint types clean
+.PHONY: help demo test check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +39,9 @@ sim: $(INSTALLED) ## Simulate workers with faults: make sim SEEDS=2000 [DATABASE
 chaos: $(INSTALLED) ## Kill, freeze and cut real workers and databases, ten minutes: make chaos ARGS="kills --minutes 2"
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
+attack: $(INSTALLED) ## Attack Rhythm as its users could, on both databases: make attack ARGS="four_eyes --scale 0.1"
+	@$(BIN)/python -m tests.attack $(ARGS)
+
 mutants: $(INSTALLED) ## Take each guard of the protocol away: its tests must fail
 	@$(BIN)/python -m tests.mutants $(ARGS)
 
@@ -50,12 +58,18 @@ bench: $(INSTALLED) ## Run the benchmarks
 openapi: $(INSTALLED) ## Write docs/openapi.json anew, after a change of the HTTP interface
 	@$(BIN)/python -m rhythm.http > docs/openapi.json
 
+# Versions and hashes for every platform and Python. No address of an index is written down: pip finds them where you have told it to.
+lock: $(INSTALLED) ## Write requirements-dev.lock anew, after a change of the dependencies (ARGS=--upgrade: newer ones)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.5'
+	@$(BIN)/python -m uv pip compile -q --universal --python-version 3.11 --extra dev --generate-hashes --no-annotate --no-emit-index-url \
+		--no-emit-find-links --custom-compile-command "make lock" pyproject.toml -o requirements-dev.lock $(ARGS)
+
 fmt: $(INSTALLED) ## Format the code and fix what the linter can fix
 	@$(BIN)/python -m ruff format .
 	@$(BIN)/python -m ruff check --fix .
 
 clean: ## Remove .venv, caches and build products
-	rm -rf $(VENV) .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .cache build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 format: $(INSTALLED)
@@ -70,13 +84,15 @@ types: $(INSTALLED)
 	@echo "== types"
 	@$(BIN)/python -m mypy
 
+# Everything has the version, and the hash, of the lock file: development and CI see the same.
 # A .venv that works is kept, so a change of pyproject.toml costs seconds; one that does not (half made, or its Python is
 # gone) is made anew. Tools run as `python -m` because the scripts in .venv/bin break in directories with long names.
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml requirements-dev.lock
 	@$(PYTHON) -c '' 2>/dev/null || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' does not run. Try: make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rhythm needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "'$(PYTHON)' has no venv module. Install it (on Debian and Ubuntu the package is python3-venv)." >&2; exit 1; }
 	@echo "Installing Rhythm and its tools into $(VENV) (once)…"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

@@ -6,11 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import database_url, schemas
-from tests.support.stores import KINDS, MakeStore, SqliteFiles, Stores, sqlite_in_memory
+from tests.support.stores import KINDS, MakeStore, SqliteFiles, Stores, close_in_memory, sqlite_in_memory
 
 __all__ = ["database_url", "make_store", "schemas", "stores"]
+
+# A law holds however long an example takes: on a busy machine that says nothing about the code.
+settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("laws")
+
+
+@pytest.fixture(autouse=True)
+def no_store_stays_open() -> Iterator[None]:
+    """From 3.13 on Python tells of connections that nobody closes, in whatever test comes next."""
+    yield
+    close_in_memory()
 
 
 @pytest.fixture(params=KINDS)

@@ -16,13 +16,13 @@
     ├── InvalidSchedule    a caller: times, a time zone or a policy that a schedule cannot have (a `ValueError`)
     ├── ScheduleOfWorkflow a caller: a schedule that cannot be deleted, since it comes with its workflow
     ├── UnknownToken       a caller: there is no token with this id
-    ├── TokenRevoked       a caller: a token that is revoked gets no other roles
+    ├── TokenRevoked       a caller: a token that is not valid any more gets no other roles, and does nothing
     ├── Conflict           a caller: the id or key belongs to another execution; carries its id
     ├── InvalidEvent       a caller: an event that is not what CloudEvents says it is (a `ValueError`)
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
     ├── UnknownApproval    a caller: there is no approval with this id
-    ├── Denied             someone who wants to decide and may not: `code` says why
+    ├── Denied             someone who wants to act or decide and may not: `code` says why
     ├── Undecidable        someone who wants to decide what is decided, has changed, or was cancelled: `code` says which
     ├── ResultTimeout      a caller who waits for a result: it did not come in time (a `TimeoutError`)
     ├── NotInitialised     a developer: `rhythm.init(…)` comes first
@@ -118,7 +118,7 @@ class UnknownToken(RhythmError):
 
 
 class TokenRevoked(RhythmError):
-    """The token is revoked, and stays so."""
+    """The token is revoked, and stays so; or it was valid when its owner was let in, and was not when it came to the act."""
 
     code = "token_revoked"
 
@@ -184,8 +184,8 @@ class UnknownApproval(RhythmError):
 
 
 class Denied(RhythmError):
-    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or
-    `too_many_contributors`; of a registration `permission_missing`."""
+    """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or `too_many_contributors`; of any act
+    `permission_missing`, if a token has lost what it takes since its owner was let in, or never had it for what a text registers."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

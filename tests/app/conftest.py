@@ -10,7 +10,7 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.worker.handlers import Task
-from tests.support.stores import KINDS
+from tests.support.stores import KINDS, migrated_file
 
 MakeApp = Callable[..., Rhythm]
 
@@ -19,7 +19,8 @@ MakeApp = Callable[..., Rhythm]
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a database without executions."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'rhythm.db'}"
+        migrated_file(tmp_path / "app.db")
+        return f"sqlite:///{tmp_path / 'app.db'}"
     schemas = request.getfixturevalue("schemas")
     schemas.empty_store().close()
     return schemas.store_url

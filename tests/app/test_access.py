@@ -15,13 +15,15 @@ from typing import Any
 import pytest
 
 import rhythm
-from rhythm.app import Rhythm
-from rhythm.app.rights import SECRET, NewToken
-from rhythm.store.access import Actor
+from rhythm.app import Rhythm, rights
+from rhythm.app.rights import SECRET, AuditCheck, NewToken
+from rhythm.store import doctor
+from rhythm.store.access import MOST_PROBLEMS, Actor
 from tests.app.conftest import MakeApp
+from tests.store.test_audit import of_before, unguarded
 from tests.support.stores import rows
 
-WAIT = "30s"
+WAIT = "120s"
 FLOWS = """
 workflow hold() { return await signal("go") }
 workflow fails() { return await task("fail") }
@@ -156,8 +158,6 @@ def test_every_secret_is_new(app: Rhythm) -> None:
 
 
 def test_an_id_that_is_taken_is_drawn_again(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rhythm.app import rights
-
     first = app.create_token("ann")
     drawn = iter([(first.view.id, "rhy_x"), rights._drawn()])
     monkeypatch.setattr(rights, "_drawn", lambda: next(drawn))
@@ -167,7 +167,8 @@ def test_an_id_that_is_taken_is_drawn_again(app: Rhythm, monkeypatch: pytest.Mon
 
 
 def test_every_act_of_an_operator_is_recorded_with_its_actor(app: Rhythm) -> None:
-    ann = Actor("ann", token="t1", source="10.1.2.3")
+    made = app.create_token("ann", roles=["admin"], by="root").view.id
+    ann = Actor("ann", token=made, source="10.1.2.3")
     with app.worker():
         failed = app.start_workflow("fails", id="f")
         with pytest.raises(rhythm.ExecutionFailed):
@@ -182,7 +183,7 @@ def test_every_act_of_an_operator_is_recorded_with_its_actor(app: Rhythm) -> Non
     token = app.create_token("cy", by=ann).view.id
     app.change_token(token, roles=["admin"], by=ann)
     app.revoke_token(token, by=ann)
-    assert acts(app) == [
+    assert acts(app)[1:] == [
         ("execution.signal", "h", "ann"), ("event.publish", "e1", "bob"), ("queue.pause", "mail", "ann"), ("queue.resume", "mail", "bob"),
         ("execution.cancel", "h", "ann"), ("execution.retry", "f", "bob"),
         ("token.create", token, "ann"), ("token.change", token, "ann"), ("token.revoke", token, "ann"),
@@ -191,7 +192,7 @@ def test_every_act_of_an_operator_is_recorded_with_its_actor(app: Rhythm) -> Non
     assert details["execution.signal"] == {"signal": "note", "id": "h#s1"}
     assert (details["event.publish"], details["queue.pause"]) == ({"type": "paid"}, {"reason": "down"})
     assert details["execution.retry"] == {"retry": new.id}
-    assert {(row.token, row.source) for row in app.audit(actor="ann")} == {("t1", "10.1.2.3")}
+    assert {(row.token, row.source) for row in app.audit(actor="ann")} == {(made, "10.1.2.3")}
     assert "payload" not in repr(app.audit())
     assert app.verify_audit().intact
 
@@ -244,11 +245,77 @@ def test_a_head_that_was_kept_proves_what_came_before_it(app: Rhythm) -> None:
     found = app.verify_audit(other)
     assert found.as_json() == {
         "intact": False, "rows": 2, "head": found.head, "problems": ["row 1 is not the one that was the head: the chain was written anew"],
+        "broken": 1, "next": None,
     }  # fmt: skip
     assert app.verify_audit(f"9:{'0' * 64}").problems == ("row 9, which was the head, is gone: the chain ends with row 2",)
     for bad in ("", "1", "1:abc", "x:" + "0" * 64, 5):
         with pytest.raises(ValueError, match="is not the head of an audit"):
             app.verify_audit(bad)  # type: ignore[arg-type]  # on purpose
+
+
+def parts(app: Rhythm, limit: int, head: str | None = None, after: str | None = None) -> list[AuditCheck]:
+    """The audit, verified part by part."""
+    found = [app.verify_audit(head, after=after, limit=limit)]
+    while (next := found[-1].next) is not None:
+        found.append(app.verify_audit(after=next, limit=limit))
+        assert len(found) < 20
+    return found
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 6])
+def test_a_long_audit_is_verified_part_by_part(app: Rhythm, limit: int) -> None:
+    for i in range(5):
+        app.pause_queue(f"q{i}", by="ann")
+    head = app.verify_audit().head
+    found = parts(app, limit)
+    assert ([part.intact for part in found], {part.head for part in found}) == ([True] * -(-5 // limit), {head})
+    assert (sum(part.rows for part in found), found[-1].next) == (5, None)
+    assert all(part.next and part.next.startswith(f"{(i + 1) * limit}:") for i, part in enumerate(found[:-1]))
+    with unguarded(app.store):
+        rows(app.store, "UPDATE audit SET actor = 'bob' WHERE n = 4")
+    assert [problem for part in parts(app, limit) for problem in part.problems].count("row 4 was changed after it was written") >= 1
+
+
+def test_what_follows_a_head_that_was_kept_is_verified_without_what_lies_before(app: Rhythm) -> None:
+    for i in range(5):
+        app.pause_queue(f"q{i}", by="ann")
+    kept = {row.n: f"{row.n}:{row.hash}" for row in app.audit()}
+    assert (app.verify_audit(after=kept[3]).rows, app.verify_audit(after=kept[5]).rows) == (2, 0)
+    assert app.verify_audit(kept[4], after=kept[3]).intact
+    with pytest.raises(ValueError, match="row 2, whose head was kept, lies before row 3, from which on is read: leave `after` out"):
+        app.verify_audit(kept[2], after=kept[3])
+    assert app.verify_audit(after=f"3:{'0' * 64}").problems == ("row 3 is not the one that was the head: the chain was written anew",)
+    gone = "row 9, which was the head, is gone: the chain ends with row 8"
+    assert app.verify_audit(after=f"9:{'0' * 64}").problems[-1] == gone
+    with unguarded(app.store):
+        rows(app.store, "DELETE FROM audit WHERE n = 3")
+    assert not app.verify_audit(after=kept[3]).intact
+    assert app.verify_audit(after=kept[4]).intact
+
+
+def test_a_row_with_an_odd_time_or_detail_does_not_hide_the_others(app: Rhythm) -> None:
+    app.pause_queue("q", by="ann")
+    with of_before(app.store):
+        for n, at, detail in ((-1, 2**62, "nonsense"), (-2, -(2**62), "[" * 5000)):
+            rows(app.store, "INSERT INTO audit VALUES (?, ?, 'bob', NULL, '', 'a', 'b', ?, '', '')", [n, at, detail])
+    assert [(row.n, row.at.year, row.detail, row.at_us) for row in app.audit()][1:] == [(-1, 9999, None, 2**62), (-2, 1970, None, -(2**62))]
+
+
+def test_of_many_problems_the_first_are_told_and_all_are_counted(app: Rhythm) -> None:
+    with of_before(app.store):
+        for n in range(1, MOST_PROBLEMS + 5):
+            rows(app.store, "INSERT INTO audit VALUES (?, 1, 'bob', NULL, '', 'a', 'b', '{}', '', '')", [-n])
+    check = app.verify_audit()
+    assert (len(check.problems), check.broken, check.rows, check.intact) == (MOST_PROBLEMS, MOST_PROBLEMS + 4, MOST_PROBLEMS + 4, False)
+    assert [(part.intact, part.rows, part.next) for part in parts(app, 50)] == [(False, 50, f"0:{'0' * 64}"), (True, 0, None)]
+
+
+def test_a_part_of_the_audit_ends_when_it_is_large(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rights, "CHECKED_SIZE", 1000)
+    monkeypatch.setattr(doctor, "PAGE_SIZE", 700)
+    for i in range(4):
+        app.pause_queue(f"q{i}", "x" * 900, by="ann")
+    assert [(part.intact, part.rows) for part in parts(app, 10_000)] == [(True, 2), (True, 2)]
 
 
 APPROVAL = """
@@ -265,7 +332,7 @@ def asked(app: Rhythm, id: str, by: str = "starter") -> str:
 
 
 def wait_until(what: Callable[[], object]) -> None:
-    last = time.monotonic() + 20
+    last = time.monotonic() + 120
     while not what():
         assert time.monotonic() < last
 
@@ -302,6 +369,7 @@ def test_a_token_decides_with_the_roles_that_it_has_in_that_moment(make_app: Mak
     assert [row for row in app.audit() if row.action.startswith("approval.")] == []
     app.change_token(tokens["bob"].id, business_roles=["finance"])
     assert app.approve(id, by=tokens["bob"].actor("10.0.0.1")).status == "approved"
+    rows(app.store, "UPDATE api_tokens SET expires_at = created_at + 86400000000 WHERE id = ?", [tokens["eve"].id])  # as it was made
     (row,) = app.audit(object=id)
     assert (row.action, row.actor, row.token, row.source) == ("approval.approve", "bob", tokens["bob"].id, "10.0.0.1")
     assert (app.verify_audit().intact, app.store.check(3600.0)) == (True, [])

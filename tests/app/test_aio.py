@@ -18,7 +18,7 @@ from rhythm.app.aio import AsyncHandle, AsyncRhythm
 from rhythm.app.rights import Access, AsyncAccess
 from tests.app.conftest import MakeApp
 
-WAIT = "30s"
+WAIT = "120s"
 HOLD = 'workflow hold(inputs) {\n  return await signal("go")\n}'
 NOT_ASYNC = {"aio", "program", "server", "worker"}
 
@@ -105,7 +105,7 @@ def test_wait_is_woken_by_the_worker_of_this_process(make_app: MakeApp, monkeypa
             pass
         handle.signal("go", 5)
         for waiting in (plain, coroutine):
-            waiting.join(20)
+            waiting.join(120)
     assert found == [5, 5]
 
 

@@ -16,7 +16,7 @@ from rhythm.app import Rhythm, Start
 from rhythm.store.open import open_store
 from tests.app.conftest import MakeApp
 
-WAIT = "30s"
+WAIT = "120s"
 ADD = 'workflow add(inputs) {\n  let x = await task("plus", { a: inputs.a, b: 1 })\n  return x\n}'
 HOLD = 'workflow hold(inputs) {\n  let go = await signal("go")\n  return go\n}'
 
@@ -470,7 +470,7 @@ def test_what_a_worker_holds_is_given_back_before_anything_else_ends(make_app: M
         monkeypatch.setattr(owner, name, _noted(getattr(owner, name), f"{type(owner).__name__}.{name}", done))
     worker.start()
     app.queue_task("wait")
-    assert begun.wait(30)
+    assert begun.wait(120)
     worker.stop(grace=0)
     may_end.set()
     assert (done[0].endswith("Store.release"), len(done)) == (True, len(parts))

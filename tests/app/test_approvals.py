@@ -13,7 +13,7 @@ from rhythm.app.approving import ApprovalView
 from rhythm.store.access import Actor
 from tests.app.conftest import MakeApp
 
-WAIT = "20s"
+WAIT = "120s"
 ORDER = """workflow order(inputs) {
   let answer = await approval({ role: "manager", reason: `Order ${inputs.id}`, data: inputs%s })
   return { answer, id: inputs.id }
@@ -26,7 +26,7 @@ def order(more: str = "") -> str:
 
 def asked(app: rhythm.Rhythm, id: str) -> ApprovalView:
     """What an execution asks for, as soon as it does."""
-    for _ in range(2000):
+    for _ in range(12_000):
         if items := app.approvals(execution=id).items:
             return items[0]
         threading.Event().wait(0.01)

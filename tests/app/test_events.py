@@ -11,7 +11,7 @@ import pytest
 import rhythm
 from tests.app.conftest import MakeApp
 
-WAIT = "30s"
+WAIT = "120s"
 PAID = (
     'workflow paid(inputs) {\n  let e = await event("order.paid", { where: { "order.id": inputs } })\n  return [e.id, e.data.order.by]\n}'
 )

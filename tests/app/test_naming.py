@@ -11,7 +11,7 @@ import pytest
 import rhythm
 from tests.app.conftest import MakeApp
 
-WAIT = "30s"
+WAIT = "120s"
 HOLD = 'workflow hold(inputs) {\n  return await signal("go")\n}'
 CALLS: list[Callable[[Any, Any], Any]] = [
     lambda app, of: app.get(of),

@@ -18,7 +18,7 @@ from rhythm.store.base import Beat
 from tests.app.conftest import MakeApp
 from tests.support.stores import rows
 
-WAIT = "30s"
+WAIT = "120s"
 HOLD = 'workflow hold(inputs) {\n  let answer = await signal("go")\n  return answer\n}'
 CLEAN = 'workflow clean() {\n  try { await signal("go") } finally { await signal("clean") }\n}'
 FAIL = 'workflow fail(inputs) {\n  if (inputs == "now") { throw "no" }\n  await task("broken")\n}'
@@ -27,7 +27,7 @@ BEAT = Beat("box-1", "box", 71, ("default",), 20, 3, False, "0.1")
 
 def until(met: Callable[[], Any]) -> Any:
     """What `met` returns, once it is something."""
-    for _ in range(3000):
+    for _ in range(12_000):
         if found := met():
             return found
         threading.Event().wait(0.01)
@@ -67,11 +67,11 @@ def test_terminated_execution_ends_without_its_finally_block_and_its_running_tas
     app = make_app(busy, flows=(flow,), heartbeat_interval="50ms")
     with app.worker():
         handle = app.start_workflow("main", id="m")
-        assert begun.wait(30)
+        assert begun.wait(120)
         assert app.terminate("m", by="ada")
         with pytest.raises(rhythm.ExecutionFailed, match="Terminated: it was terminated"):
             handle.result(WAIT)
-        assert told.wait(30)
+        assert told.wait(120)
         assert not app.terminate("m")
     assert app.get("m").status == "cancelled"
     assert examine(app.store, 0.0) == []
@@ -285,12 +285,12 @@ def test_why_names_the_worker_that_has_it(make_app: MakeApp) -> None:
 
     def slow() -> None:
         begun.set()
-        go.wait(30)
+        go.wait(120)
 
     app = make_app(slow, flows=('workflow main() { await task("slow") }',))
     with app.worker("box"):
         app.start_workflow("main", id="m")
-        assert begun.wait(30)
+        assert begun.wait(120)
         found = until(lambda: [reason.what for reason in app.why("m").reasons if "box" in reason.what])
         assert found[0].startswith(("task `slow` is run by worker box", "task `slow` (m.1) is with worker box"))
         go.set()

@@ -19,7 +19,7 @@ from tests.app.conftest import MakeApp
 from tests.support.steps import approval, block, choice, document, end, parallel, task, wait
 
 ORDER = Path(__file__).parents[2] / "examples" / "order_approval.steps.json"
-WAIT = "20s"
+WAIT = "120s"
 BIG = {"order": {"total": 15000, "id": "A17"}}
 MANAGER = Actor("ann", ("sales_manager", "boss"))
 
@@ -44,7 +44,7 @@ class Office:
         return self.app.start_workflow(name, inputs, by="sue")
 
     def until(self, id: str, reached: Callable[[StatusView], bool]) -> StatusView:
-        for _ in range(2000):
+        for _ in range(12_000):
             if reached(seen := self.app.status(id)):
                 return seen
             threading.Event().wait(0.01)
@@ -57,7 +57,7 @@ class Office:
         return asked
 
     def asked_by_anyone(self) -> ApprovalView:
-        for _ in range(2000):
+        for _ in range(12_000):
             if items := self.app.approvals().items:
                 return items[0]
             threading.Event().wait(0.01)
@@ -247,7 +247,7 @@ def test_a_blocked_child_stays_blocked_when_its_parent_is_retried(office: Office
 def test_an_event_starts_the_steps_that_are_on_it(office: Office) -> None:
     office.app.register(document(end("end", "${order.total}"), on=["order.created", "order.changed"]))
     office.app.publish("order.created", BIG)
-    for _ in range(2000):
+    for _ in range(12_000):
         if (found := office.app.list("main").items) and found[0].ended:
             break
         threading.Event().wait(0.01)

@@ -16,7 +16,7 @@ from rhythm.cli.waiting import wait
 from tests.app.conftest import MakeApp
 from tests.support.postgres import Schemas
 
-WAIT = "60s"
+WAIT = "120s"
 QUICK = "workflow quick(inputs) {\n  return inputs\n}"
 SILENT = rhythm.StoreError("it did not answer")
 

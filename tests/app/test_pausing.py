@@ -14,7 +14,7 @@ from tests.app.conftest import MakeApp
 
 DEFINITION = Path(__file__).parents[2] / "examples" / "order_approval.steps.json"
 LARGE, SMALL = {"order": {"total": 15_000}}, {"order": {"total": 50}}
-WAIT = "30s"
+WAIT = "120s"
 CYCLES = """workflow cycles(ctx, inputs) {
   let seen = []
   for (i in range(3)) {
@@ -40,7 +40,7 @@ def app(make_app: MakeApp) -> rhythm.Rhythm:
 
 
 def until(found: Callable[[], Any]) -> Any:
-    for _ in range(3000):
+    for _ in range(12_000):
         if answer := found():
             return answer
         threading.Event().wait(0.01)

@@ -34,11 +34,11 @@ def test_cut_off_worker_tells_its_tasks_while_everybody_waits_for_the_database(m
     app = make_app(task)
     worker = app.worker(dead_after="1s", heartbeat_interval="100ms").start()
     app.queue_task("task")
-    assert begun.wait(30)
+    assert begun.wait(120)
     before = worker._worker.heart.store
     worker._worker.heart.store = Silent(held)  # type: ignore[assignment]  # it answers nothing
     worker._worker.store = Silent(held)  # type: ignore[assignment]
-    assert told.wait(30)
+    assert told.wait(120)
     held.set()
     worker.stop(0)
     before.close()
@@ -114,12 +114,12 @@ def test_draining_is_seen_before_the_next_beat_is_due(make_app: MakeApp, held: t
 
     def task() -> None:
         begun.set()
-        held.wait(30)
+        held.wait(120)
 
     app = make_app(task)
     worker = app.worker(heartbeat_interval="1h", dead_after="10h", claim_ttl="10h").start()
     app.queue_task("task")
-    assert begun.wait(30)
+    assert begun.wait(120)
     stopping = threading.Thread(target=worker.stop)
     stopping.start()
     while [seen.state for seen in app.workers()] != ["draining"]:

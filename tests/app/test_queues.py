@@ -13,7 +13,7 @@ from rhythm.app import Rhythm
 from tests.app.conftest import MakeApp
 from tests.support.stores import rows
 
-WAIT_S = 20
+WAIT_S = 120
 FLOWS = """
 workflow chain() {
   for (i in range(100000)) {

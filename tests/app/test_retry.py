@@ -11,7 +11,7 @@ import rhythm
 from rhythm.app import Rhythm
 from tests.app.conftest import MakeApp
 
-WAIT = "30s"
+WAIT = "120s"
 
 
 class Bank:

@@ -131,7 +131,7 @@ def test_a_worker_does_it_by_itself(app: Rhythm) -> None:
     with app.worker():
         while not (fires := app.get_schedule("s").fires):
             pass
-        assert app.result(fires[0].execution_id or "", timeout="30s") == 7
+        assert app.result(fires[0].execution_id or "", timeout="120s") == 7
 
 
 def test_the_same_again_changes_nothing_and_other_times_begin_anew(app: Rhythm) -> None:
@@ -187,7 +187,7 @@ def test_a_queued_slot_runs_when_the_execution_before_it_has_ended(app: Rhythm) 
     assert (app.get_schedule("s").queued_at is not None, len(list(app.list()))) == (True, 1)
     app.cancel(handle.id)
     with app.worker(), pytest.raises(rhythm.ExecutionFailed):
-        handle.result(timeout="30s")
+        handle.result(timeout="120s")
     tick(app)
     assert (app.get_schedule("s").queued_at, len(list(app.list()))) == (None, 2)
 

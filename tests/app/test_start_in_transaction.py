@@ -18,7 +18,7 @@ from rhythm.store.sqlite.store import SqliteStore
 from tests.app.conftest import MakeApp
 
 HOLD = 'workflow hold(inputs) {\n  return await signal("go")\n}'
-WAIT = "30s"
+WAIT = "120s"
 
 
 @pytest.fixture

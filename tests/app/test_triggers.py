@@ -9,7 +9,7 @@ import pytest
 import rhythm
 from tests.app.conftest import MakeApp
 
-WAIT = "30s"
+WAIT = "120s"
 SHIP = '@on("order.paid") @queue("orders")\nworkflow ship(inputs) { return ["shipped", inputs.order] }'
 PAY = '@on("order.created")\nworkflow pay(inputs) { publish("order.paid", { order: inputs.order }) }'
 

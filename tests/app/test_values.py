@@ -37,7 +37,7 @@ def test_typed_values_go_in_through_every_door_and_reach_the_task(make_app: Make
     handle = app.start_workflow("main", {"days": {3, 5}})
     app.signal(handle.id, "order", Order(date(2026, 1, 31), Decimal("12.50")))
     with app.worker():
-        assert handle.result("30s") == {"due": "2026-01-05", "total": "25.00"}
+        assert handle.result("120s") == {"due": "2026-01-05", "total": "25.00"}
 
 
 def test_input_that_does_not_fit_fails_the_task_of_a_worker(make_app: MakeApp) -> None:
@@ -46,7 +46,7 @@ def test_input_that_does_not_fit_fails_the_task_of_a_worker(make_app: MakeApp) -
     app.signal(handle.id, "order", {"due": "soon", "total": 1})
     message = 'input `order.due` is "soon", not a date such as "2026-01-31"'
     with app.worker(), pytest.raises(rhythm.ExecutionFailed, match=message):
-        handle.result("30s")
+        handle.result("120s")
 
 
 def test_what_cannot_be_stored_is_refused_at_the_door(make_app: MakeApp) -> None:

@@ -22,8 +22,8 @@ TOTALS = ("programs completed", "kills", "fenced", "ambiguous", "wrong results",
 
 
 def run(name: str, seed: int, scale: float) -> list[Figure]:
-    """The figures of one scenario; `scale` is 1 for the full size."""
-    figures: list[Figure] = importlib.import_module(f"tests.chaos.{name}").scenario(seed, scale)
+    """The figures of one scenario, by the name of its module; `scale` is 1 for the full size."""
+    figures: list[Figure] = importlib.import_module(name).scenario(seed, scale)
     return figures
 
 
@@ -35,7 +35,9 @@ def main() -> int:
     given = parser.parse_args()
     where = f"seed {given.seed}, commit {_commit()}"
     print(where, flush=True)
-    figures = [figure for name in given.scenarios or SCENARIOS for figure in _show(name, given.seed, given.minutes / FULL_MINUTES)]
+    figures = [
+        figure for name in given.scenarios or SCENARIOS for figure in show(f"tests.chaos.{name}", given.seed, given.minutes / FULL_MINUTES)
+    ]
     good = all(figure.good for figure in figures)
     print(f"\nin all: {', '.join(f'{what} {_total(what, figures):,}' for what in TOTALS)}")
     print(f"{where}: {'all as it must be' if good else 'NOT ALL AS IT MUST BE'}")
@@ -46,14 +48,14 @@ def _total(what: str, figures: list[Figure]) -> int:
     return sum(int(figure.value) for figure in figures if figure.name.startswith(what) and not isinstance(figure.value, str))
 
 
-def _show(name: str, seed: int, scale: float) -> list[Figure]:
+def show(name: str, seed: int, scale: float) -> list[Figure]:
     began = time.monotonic()
     try:
         figures = run(name, seed, scale)
     except (Exception, pytest.skip.Exception):
         traceback.print_exc()
         figures = [Figure("the scenario itself", "failed", "", False)]
-    print(f"\r{name}: {time.monotonic() - began:.0f} s{' ' * 40}")
+    print(f"\r{name.rpartition('.')[2]}: {time.monotonic() - began:.0f} s{' ' * 40}")
     for figure in figures:
         print(f"  {figure.line()}")
     sys.stdout.flush()

@@ -132,13 +132,15 @@ class Storm:
 
     def of_audit(self) -> list[Figure]:
         """One row for each act that was acknowledged, at most one for each without an answer, and no others."""
-        rows = Counter(_act(*row) for row in self.query("SELECT actor, action, object, detail FROM audit") if row[0] in PEOPLE)
+        by_people = "SELECT actor, action, object, detail FROM audit WHERE substr(source, 1, 10) <> 'execution:'"
+        rows = Counter(_act(*row) for row in self.query(by_people) if row[0] in PEOPLE)
         wanted = Counter(self.book.acknowledged)
         broken = [*self.app.verify_audit().problems, *(text for head in self.heads for text in self.app.verify_audit(head).problems)]
         return [
             none("acknowledged, but not in the audit", list((wanted - rows).elements())),
             none("in the audit without having been acknowledged", list((rows - wanted - Counter(self.book.unanswered)).elements())),
             shown("… of those without an answer were done", len(list((rows - wanted).elements()))),
+            none("published by a workflow, and not once in the audit", self.unrecorded()),
             none("the audit chain is broken", broken),
             shown("heads of the audit kept meanwhile", len(self.heads)),
         ]
@@ -169,6 +171,12 @@ class Storm:
             none("approvals without one resume request", _difference(decided, Counter([*self.stories.outcomes]))),
             none("resume requests that led to no turn", [row for row in rows if row[4] is None]),
         ]
+
+    def unrecorded(self) -> list[str]:
+        """Events of turns beside what the audit says of them."""
+        published = Counter(id for (id,) in self.query("SELECT id FROM events WHERE type = 'decided'"))
+        recorded = "SELECT object FROM audit WHERE substr(source, 1, 10) = 'execution:' AND action = 'event.publish'"
+        return _difference(published, Counter(id for (id,) in self.query(recorded)))
 
     def of_events(self) -> list[Figure]:
         there = {id: (type, json.loads(data)) for id, type, data in self.query("SELECT id, type, data FROM events WHERE type <> 'decided'")}

@@ -90,7 +90,7 @@ def test_roles_for_some_names_are_told_and_listed(rhythm: Command, make_app: Mak
         ("audit list --limit many", "--limit is a whole number, not many"),
         ("audit verify --head 5", "'5' is not the head of an audit"),
         ("audit verify --file nowhere.ndjson", "nowhere.ndjson"),
-        ("audit verify --file order.flow", "line 1 is no row of an audit: give what `rhythm audit export` has printed"),
+        ("audit verify --file order.flow", "line 1 is no row of an audit: it is not JSON"),
     ],
 )
 def test_wrong_words_are_refused(rhythm: Command, make_app: MakeApp, command: str, message: str) -> None:
@@ -138,3 +138,47 @@ def test_an_export_is_verified_without_the_database(rhythm: Command, make_app: M
     changed = rhythm("audit verify --file c.ndjson")
     assert changed.out.splitlines()[:2] == ["broken: row 2 was changed after it was written", "the audit is not what it was: 3 rows"]
     assert rhythm("audit verify --file c.ndjson --output json").json["problems"] == ["row 2 was changed after it was written"]
+
+
+ROW = (
+    '{"n": 2, "at": 5, "actor": "u0", "token": null, "source": "", "action": "a", "object": "b", "detail": "{}",'
+    f' "prev": "{"0" * 64}", "hash": "{"0" * 64}"}}'
+)
+NO_ROWS: dict[str, tuple[str | bytes, str]] = {
+    "a key twice": (ROW.replace('"actor"', '"actor": "eve", "actor"'), 'it has the key "actor" twice'),
+    "a key twice, escaped": (ROW.replace('"actor"', '"\\u0061ctor": "eve", "actor"'), 'it has the key "actor" twice'),
+    "number as text": (ROW.replace('"n": 2', '"n": "2"'), "n is a whole number, not '2'"),
+    "number as truth": (ROW.replace('"n": 2', '"n": true'), "n is a whole number, not True"),
+    "number with a point": (ROW.replace('"n": 2', '"n": 2.0'), "n is a whole number, not 2.0"),
+    "no number": (ROW.replace('"n": 2', '"n": NaN'), "it.n is NaN"),
+    "far too large": (ROW.replace('"n": 2', f'"n": {"9" * 5000}'), "it.n is an integer over 64 bits"),
+    "too large": (ROW.replace('"at": 5', f'"at": {2**64}'), "it.at is an integer over 64 bits"),
+    "larger than any": (ROW.replace('"at": 5', '"at": 1e999'), "it.at is 1e999"),
+    "an object as text": (ROW.replace('"detail": "{}"', '"detail": {}'), "detail is a text, not {}"),
+    "null as text": (ROW.replace('"actor": "u0"', '"actor": null'), "actor is a text, not None"),
+    "nested": (ROW.replace('"detail": "{}"', f'"detail": {"[" * 100_000}{"]" * 100_000}'), "it is nested more than"),
+    "nested without end": ("[" * 100_000, "it is nested more than"),
+    "a list": ("[1, 2]", "it is no object"),
+    "a number": ("5", "it is no object"),
+    "nothing": ("", "it is not JSON"),
+    "half a line": (ROW[:50], "it is not JSON"),
+    "two in a line": (ROW + ROW, "it is not JSON"),
+    "a key too few": (ROW.replace('"token": null, ', ""), "token is missing"),
+    "a key too many": (ROW.replace('"at"', '"by": "eve", "at"'), "'by' is none of its keys"),
+    "half a pair": (ROW.replace("u0", "\\ud800"), "it.actor has half of a surrogate pair"),
+    "no UTF-8": (ROW.encode().replace(b"u0", b"\xff"), "it is not UTF-8"),
+    "no hash": (ROW.replace('"prev": "0', '"prev": "x'), "prev is a hash of 64 digits, not 'x0"),
+    "very long": (ROW.replace("u0", "x" * 16_000_000), "it is longer than 16,000,000 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NO_ROWS)
+def test_a_line_that_is_no_row_is_refused_with_its_number(rhythm: Command, make_app: MakeApp, tmp_path: Path, what: str) -> None:
+    make_app().pause_queue("q", by="ann")
+    line, why = NO_ROWS[what]
+    first = rhythm("audit export").out.encode()
+    (tmp_path / "a.ndjson").write_bytes(first + (line if isinstance(line, bytes) else line.encode()) + b"\n" + first)
+    ran = rhythm("audit verify --file a.ndjson")
+    assert ran.code == 2, ran.err
+    assert f"rhythm: line 2 is no row of an audit: {why}" in ran.err
+    assert (len(ran.err.splitlines()), len(ran.err) < 300, ran.out) == (1, True, "")

@@ -98,7 +98,7 @@ def app(rhythm: Command, make_app: MakeApp) -> Rhythm:
 def until(app: Rhythm, id: str, reached: Callable[[ExecutionView], bool]) -> ExecutionView:
     """Works until the execution is there."""
     with app.worker():
-        for _ in range(1_000):
+        for _ in range(12_000):
             if reached(seen := app.get(id)):
                 return seen
             try:

@@ -62,7 +62,7 @@ def test_one_command_for_many(rhythm: Command, app: Rhythm) -> None:
 
 def test_those_that_cannot_be_retried_are_named(rhythm: Command, app: Rhythm) -> None:
     with app.worker(), pytest.raises(ExecutionFailed):
-        app.start_workflow("fail", id="f").result("30s")
+        app.start_workflow("fail", id="f").result("120s")
     ran = rhythm("retry --all --workflow fail")
     assert (ran.code, ran.out) == (1, "one execution could not be retried\n")
     assert ran.err.startswith("rhythm: f: ")

@@ -451,9 +451,7 @@ def test_two_waits_at_once_take_two_events(result: Result) -> None:
 
 
 def test_run_ends_with_its_workflow_and_does_not_wait_for_timeouts_of_waits(result: Result) -> None:
-    began = time.monotonic()
-    assert result('workflow main { let _ = event("never", { timeout: "60s" }); return 1 }') == 1
-    assert time.monotonic() - began < 50
+    assert result('workflow main { let _ = event("never", { timeout: "1d" }); return 1 }') == 1
 
 
 def test_timeout_of_a_child_holds_also_after_its_parent_has_ended(shell: Shell) -> None:

@@ -27,7 +27,7 @@ from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 
 url, make_app = applications.url, applications.make_app
-WAIT_S = 30
+WAIT_S = 120
 TASKS = "import rhythm\n\n\n@rhythm.task\ndef note() -> int:\n    return 1\n"
 
 

@@ -10,12 +10,14 @@ import pytest
 
 from rhythm.engine import doctor
 from rhythm.engine.doctor import advice, examine
+from rhythm.store.access import Act, Actor, Grant
 from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Silent, Store
 from rhythm.store.doctor import RULES, TOLD, Evidence
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.schedules import Schedule
 from rhythm.store.sqlfile import statements
 from tests.engine.driver import EPOCH_US, Clock, World
+from tests.store.test_audit import of_before, within
 from tests.support.postgres import TABLES
 from tests.support.stores import MakeStore, Stores, rows, sqlite_in_memory
 
@@ -36,6 +38,9 @@ workflow short {
 workflow broken { await all([task("fail"), workflow("kid")]) }
 workflow owner { await task("value", { x: 5, took: 0.9 }) }
 """
+
+
+ROOT = Actor("root", source="cli")
 
 
 class Patient(NamedTuple):
@@ -151,11 +156,55 @@ BY_ANN = """INSERT INTO events VALUES ('e', 'paid', 1, 'null', 1, '[["ann"], []]
 
 
 def decided(actor: str, at: int = 1) -> str:
-    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', '', '', NULL, NULL, {at}, 0)"
+    return f"INSERT INTO approval_decisions VALUES ('run.9', 0, '{actor}', 'boss', 'approve', 'so', 'hash', NULL, NULL, {at}, 0)"
 
 
-def audited(actor: str, at: int) -> str:
-    return f"INSERT INTO audit VALUES (1, {at}, '{actor}', NULL, 'cli', 'approval.approve', 'run.9', '{{}}', '', '')"
+ENDED = "status = 5, decision = 'approved', ended_at = 9"
+TOLD_SO = '{"role": "boss", "comment": "so", "shown": "hash", "ended": ""}'
+
+
+def audited(actor: str, at: int, detail: str = TOLD_SO, **who: Any) -> Callable[[Store], None]:
+    """A row of the audit that is one of its chain, as whoever may insert can write it."""
+
+    def write(store: Any) -> None:
+        within(store, lambda: store._audit(Actor(actor, **{"source": "cli", **who}), [Act("approval.approve", "run.9", detail)], at))
+
+    return write
+
+
+def audit(*texts: str) -> Callable[[Store], None]:
+    """Changes the audit as somebody can who may take its guards away."""
+
+    def change(store: Store) -> None:
+        with of_before(store):
+            for text in texts:
+                rows(store, text)
+
+    return change
+
+
+BESIDE = "INSERT INTO audit SELECT 0, at, actor, token, source, action, object, detail, prev, hash FROM audit"
+
+
+def granted(store: Store) -> None:
+    store.create_token(Grant("t1", "ann", "h1", ("viewer",), ("finance", "büro"), 60.0), ROOT)
+
+
+def changed(store: Store) -> None:
+    granted(store)
+    store.change_token("t1", ("admin",), None, ROOT)
+
+
+def revoked(store: Store) -> None:
+    changed(store)
+    store.revoke_token("t1", ROOT)
+
+
+def tokens(changes: str) -> str:
+    return f"UPDATE api_tokens SET {changes}"
+
+
+FORGED_TOKEN = "INSERT INTO api_tokens VALUES ('t1', 'eve', 'h', '[\"admin\"]', '[]', '[]', 1, 'eve', NULL, NULL, NULL, NULL)"
 
 
 def executions(id: str, changes: str) -> str:
@@ -301,7 +350,9 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("events_kept", "run", ("INSERT INTO events VALUES ('e', 'sent', 1, 'null', 1, NULL)", taken("e")), set()),
     ("triggers_current", "main", ("INSERT INTO event_triggers VALUES ('paid', 'main', 'other', 'default', NULL)",), set()),
     ("triggers_current", "ghost", ("INSERT INTO event_triggers VALUES ('paid', 'ghost', '1', 'default', NULL)",), set()),
-    ("audit_chained", "row 1", (audited("x", 1),), set()),
+    ("audit_chained", "row 1", (audited("x", 1), audit("UPDATE audit SET actor = 'y'")), set()),
+    ("audit_chained", "row 0", (audited("x", 1), audit(BESIDE)), set()),
+    ("audit_chained", "row 2", (audited("x", 1), audit("UPDATE audit_head SET n = 2")), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'approved'")), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'rejected'")), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("four_eyes = (1 = 1)"), contributed("run"), decided("Ann")),
@@ -319,9 +370,31 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("overdue", "run", (approval("run", 9), decides(f"status = NULL, ended_at = NULL, deadline_at = {PAST}")), set()),
     ("overdue", "run", (executions("run", f"paused_at = 1, paused_until = {PAST}"),), set()),
     ("decisions_audited", "run.9", (decided("ann"),), set()),
-    ("decisions_audited", "run.9", (decided("ann"), audited("bob", 1)), {"audit_chained"}),
-    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 2)), {"audit_chained"}),
-    ("decisions_audited", "run.9", (approval("run", 9), audited("ann", 1)), {"audit_chained"}),
+    ("decisions_audited", "run.9", (decided("ann"), audited("bob", 1)), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 2)), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1, token="t9")), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1, TOLD_SO.replace("boss", "clerk"))), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1, TOLD_SO.replace("hash", "other"))), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1, TOLD_SO.replace("so", "no"))), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1, "nonsense")), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1, "[" * 100_000)), set()),
+    ("decisions_audited", "run.9", (decided("ann"), audited("ann", 1), audit("UPDATE audit SET n = 0")), {"audit_chained"}),
+    ("decisions_audited", "run.9", (approval("run", 9), audited("ann", 1)), set()),
+    ("decisions_audited", "run.9", (approval("run", 9), audited("ann", 1, source="service")), set()),
+    ("decisions_audited", "run.9",
+     (approval("run", 9), decides(ENDED), decided("ann"), audited("ann", 1, token="t9")), set()),
+    ("tokens_audited", "t1", (FORGED_TOKEN,), set()),
+    ("tokens_audited", "t1", (granted, tokens("roles = '[\"admin\"]'")), set()),
+    ("tokens_audited", "t1", (granted, tokens("roles = 'nonsense'")), set()),
+    ("tokens_audited", "t1", (granted, tokens("business_roles = '[\"board\"]'")), set()),
+    ("tokens_audited", "t1", (granted, tokens("name = 'bob'")), set()),
+    ("tokens_audited", "t1", (granted, tokens("hash = 'h2'")), set()),
+    ("tokens_audited", "t1", (granted, tokens("expires_at = NULL")), set()),
+    ("tokens_audited", "t1", (granted, tokens("revoked_at = 1")), set()),
+    ("tokens_audited", "t1", (granted, "DELETE FROM api_tokens"), set()),
+    ("tokens_audited", "t1", (changed, tokens("roles = '[\"viewer\"]'")), set()),
+    ("tokens_audited", "t1", (revoked, tokens("revoked_at = NULL")), set()),
+    ("tokens_audited", "t1", (revoked, tokens("revoked_at = 1")), set()),
     ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", v=99), set()),
     ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", locals=[]), set()),
     ("snapshot_readable", "run.4", lambda store: snapshot(store, "run.4", awaiting={"op": "task"}), set()),
@@ -334,12 +407,26 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
 ]  # fmt: skip
 
 
-def damage(store: Store, how: tuple[str, ...] | Callable[[Store], None]) -> None:
-    if callable(how):
-        how(store)
-    else:
-        for text in how:
-            rows(store, text)
+def damage(store: Store, how: tuple[str | Callable[[Store], None], ...] | Callable[[Store], None]) -> None:
+    for each in (how,) if callable(how) else how:
+        if callable(each):
+            each(store)
+        else:
+            rows(store, each)
+
+
+@pytest.mark.parametrize("how", [granted, changed, revoked])
+def test_tokens_that_were_made_changed_and_revoked_as_one_does_are_healthy(make_store: MakeStore, how: Callable[[Store], None]) -> None:
+    store = busy(make_store).inner
+    how(store)
+    store.touch_token("t1")
+    assert examine(store, 0.0) == []
+
+
+def test_a_decision_with_its_row_is_healthy(make_store: MakeStore) -> None:
+    store = busy(make_store).inner
+    damage(store, (approval("run", 9), decides(ENDED), decided("ann"), audited("ann", 1)))
+    assert examine(store, 0.0) == []
 
 
 def test_busy_database_is_healthy_at_any_moment(make_store: MakeStore) -> None:
@@ -350,7 +437,7 @@ def test_busy_database_is_healthy_at_any_moment(make_store: MakeStore) -> None:
 
 @pytest.mark.parametrize(("rule", "subject", "how", "others"), DAMAGES, ids=[f"{rule}-{i}" for i, (rule, *_) in enumerate(DAMAGES)])
 def test_damage_is_found_by_its_rule(
-    make_store: MakeStore, rule: str, subject: str, how: tuple[str, ...] | Callable[[Store], None], others: set[str]
+    make_store: MakeStore, rule: str, subject: str, how: tuple[Any, ...] | Callable[[Store], None], others: set[str]
 ) -> None:
     world = busy(make_store)
     damage(world.inner, how)
@@ -412,6 +499,7 @@ def test_two_rows_of_one_slot_are_found_where_the_index_is_gone(make_store: Make
 def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
     judged = {
         "audit_chained",
+        "tokens_audited",
         "no_lost_wake",
         "no_orphan_wait",
         "waits_for_something",

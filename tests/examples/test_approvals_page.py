@@ -35,7 +35,7 @@ def test_session_prints_what_is_shown(tmp_path: Path) -> None:
 def _wait_until_asked(app: Rhythm) -> None:
     import threading
 
-    for _ in range(3000):
+    for _ in range(12_000):
         if app.approvals().items:
             return
         threading.Event().wait(0.01)

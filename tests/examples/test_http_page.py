@@ -20,7 +20,7 @@ EXAMPLES = re.findall(r"^\$ (curl .*)\n((?:(?!\$ ).*\n)*)", SESSION, re.MULTILIN
 
 def printed(command: str, shown: str, environment: dict[str, str]) -> str:
     """What a command prints. What only looks may have to look again: a worker is on its way."""
-    last = time.monotonic() + 20
+    last = time.monotonic() + 120
     while True:
         ran = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=60)
         out = ran.stdout.rstrip("\n") + "\n"

@@ -30,7 +30,7 @@ workflow fan() {
 
 def until(what: Callable[[], object]) -> None:
     """Waits for something that will be so."""
-    last = time.monotonic() + 30
+    last = time.monotonic() + 120
     while not what():
         assert time.monotonic() < last
 

@@ -43,7 +43,7 @@ def test_an_approval_is_shown_decided_and_lets_its_execution_go_on(app: Rhythm, 
     decided = decide(grace, id, comment="fine", shown=shown["shown"])
     assert (decided.status_code, decided.json()["status"]) == (200, "approved")
     with app.worker():
-        result = app.result(shown["execution_id"], "20s")
+        result = app.result(shown["execution_id"], "120s")
     assert (result["decision"], result["by"], result["comment"]) == ("approved", ["Grace"], "fine")
     (request,) = grace.get(f"{execution}/resume-requests").json()["items"]
     assert (request["triggered_by"], request["triggered_by_id"]) == ("approval", id)
@@ -99,7 +99,7 @@ def test_a_hundred_approvals_that_are_decided_at_once_all_let_their_executions_g
     began = time.monotonic()
     with app.worker(), ThreadPoolExecutor(100) as pool:
         answers = list(pool.map(lambda id: decide(grace, id), ids))
-        results = [app.result(view.execution_id, "20s")["decision"] for view in app.approvals(status="approved", limit=1000)]
+        results = [app.result(view.execution_id, "120s")["decision"] for view in app.approvals(status="approved", limit=1000)]
     print(f"{len(ids)} decided and gone on after {time.monotonic() - began:.2f} s")
     assert {answer.status_code for answer in answers} == {200}
     assert results == ["approved"] * 100

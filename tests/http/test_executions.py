@@ -12,7 +12,7 @@ def test_an_execution_is_started_and_read(app: Rhythm, admin: Client) -> None:
     started = admin.post("/api/v1/executions", json={"workflow": "add", "inputs": {"a": 1, "b": 2}, "attributes": {"team": "x"}})
     assert (started.status_code, started.json()["created"]) == (201, True)
     with app.worker():
-        assert app.result(started.json()["id"], "20s") == 3
+        assert app.result(started.json()["id"], "120s") == 3
     read = admin.get(started.headers["Location"])
     assert read.status_code == 200
     assert read.json() == app.get(started.json()["id"]).as_json()
@@ -49,7 +49,7 @@ def test_a_signal_is_sent_once_for_each_key(app: Rhythm, admin: Client) -> None:
     ]
     assert sent == [True, False]
     with app.worker():
-        assert app.result(id, "20s") == 7
+        assert app.result(id, "120s") == 7
     late = admin.post(f"/api/v1/executions/{id}/signals", json={"name": "go"})
     assert (late.status_code, late.json()["code"]) == (409, "execution_ended")
 
@@ -138,7 +138,7 @@ def test_cloud_events_are_published_structured_binary_and_in_batches(app: Rhythm
     ]
     assert [(answer.json()["published"], answer.json()["repeated"]) for answer in answers] == [(1, 0), (0, 1), (1, 1)]
     with app.worker():
-        assert app.result(id, "20s")["data"] == {"n": 1}
+        assert app.result(id, "120s")["data"] == {"n": 1}
     wrong = admin.post("/api/v1/events", json={**event, "source": ""}, headers=structured)
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_event")
     many = admin.post("/api/v1/events", json=[event] * 1001, headers=batch)

@@ -21,9 +21,7 @@ from tests.http.conftest import until
 CHECKED_IN = Path(__file__).parents[2] / "docs" / "openapi.json"
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 FLOW = 'workflow asks() {\n  return await approval({ role: "finance", reason: "x", escalate: { role: "board" } })\n}'
-EXAMPLES = settings(
-    max_examples=6, deadline=None, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-)
+EXAMPLES = settings(max_examples=6, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 def test_the_document_that_is_checked_in_is_the_one_that_is_served(base: str) -> None:

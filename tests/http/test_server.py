@@ -37,7 +37,7 @@ def test_a_database_that_fails_or_is_silent_makes_the_server_unready(app: Rhythm
         raise Unavailable("the server at 10.1.2.3 does not answer")
 
     def hang() -> int:
-        may_end.wait(30)
+        may_end.wait(120)
         return 1
 
     may_end = threading.Event()
@@ -132,7 +132,7 @@ def test_the_command_serves_until_it_is_stopped_also_with_streams_open(tmp_path:
                 next(lines)
                 process.send_signal(signal.SIGTERM)
                 assert not [line for line in lines if line.startswith("data") and json.loads(line[6:])["id"] != id]
-        assert process.wait(20) == 0
+        assert process.wait(120) == 0
 
 
 def test_the_command_waits_for_no_request_that_does_not_come(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_stream_of_what_changes_all_the_time_ends_with_its_token_too(app: Rhyt
             next(told)
             app.revoke_token(made.view.id)
             pool.submit(change)
-            last = time.monotonic() + 20
+            last = time.monotonic() + 120
             try:
                 assert all(time.monotonic() < last for _ in told)
             finally:

@@ -529,13 +529,13 @@ def programs(draw: st.DrawFn) -> str:
     return _spaced(words, lambda options: options[1] if choices.random() < calm else choices.choice(options))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(programs())
 def test_any_program_keeps_its_meaning_and_comments_and_is_formatted_once_for_all(text: str) -> None:
     formatted(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(programs())
 def test_any_output_is_free_of_stray_space(text: str) -> None:
     out = format_source(text).replace("`  t\n \t$ ${", "`${")  # the only text in these programs that has any

@@ -34,7 +34,7 @@ WORDS = [
     "ctx",
 ]
 PIECES = [*WORDS, "x", "y", "1", "2.5", '"t"', "`a${", "}`", "`", "'", "\n", "\n", " ", "//", "/*", "*/", "\\", "é", "\0", "\ud800"]
-fuzz = settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+fuzz = settings(max_examples=200, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 def survive(text: str) -> None:
@@ -137,7 +137,7 @@ NASTY = {
     "groups in groups": fill("all([", "await "), "functions": fill("function f(){}\n"), "methods": fill("x.map()\n", "x=1\n"),
     "more than fits": "x" * SIZE * 4,
 }  # fmt: skip
-SLOWEST_S = 2.0  # of the processor, where `loop()` takes LOOP_S; the slowest take half of it. A quadratic pass takes minutes
+SLOWEST_S = 10.0  # of the processor, where `loop()` takes LOOP_S; the slowest take a tenth of it. A quadratic pass takes minutes
 LOOP_S = 0.06
 
 

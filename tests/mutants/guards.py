@@ -117,6 +117,18 @@ def access(kind: str, statement: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/access.sql", statement, old, new),)
 
 
+def chain(kind: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/{kind}/migrations/0008_audit.sql", "", old, new),)
+
+
+def acting(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_acting.py::test_{name}" for name in names)
+
+
+def audit(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_audit.py::test_{name}" for name in names)
+
+
 def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/migrations/0005_access.sql", "", old, new),)
 
@@ -569,6 +581,48 @@ RESCUE = (
 
 ENDS = (
     Guard(
+        "a new database file is private", ("tests/store/test_private_files.py::test_a_new_database_and_its_companions_are_private",),
+        engine=(Change("store/sqlite/session.py", "_opened", "if create:", "if False:"),),
+    ),
+    Guard(
+        "a terminal is told nothing by what others wrote",
+        ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
+        engine=(Change("cli/output.py", "shown", "out = [visible(first, KEPT)]", "out = [first]"),),
+    ),
+    Guard(
+        "JSON keeps its value", ("tests/cli/test_hostile.py::test_json_has_the_value_itself",),
+        engine=(Change("cli/documents.py", "print_json", "text = escaped_json(text)", "pass"),),
+    ),
+    Guard(
+        "a line of a message is not a line of ours", ("tests/cli/test_hostile.py::test_nothing_evil_is_printed",),
+        engine=(Change("visible.py", "indented", "{margin}{visible(line)}", "{visible(line)}"),),
+    ),
+    Guard(
+        "a claim alone changes nothing that people read",
+        tuple(f"tests/app/test_looking.py::test_{name}" for name in (
+            "nothing_that_people_read_changes_while_a_worker_merely_looks", "a_child_that_is_looked_at_is_seen_as_it_was",
+        )),
+        lite("execution", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+        pg("execution", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+    ),
+    Guard(
+        "a claim alone sends nothing to those who follow",
+        ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
+        lite("stamps", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+        pg("stamps", " AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null')", ""),
+    ),
+    Guard(
+        "a look is no attempt",
+        ("tests/app/test_looking.py::test_the_attempt_of_a_workflow_is_not_how_often_it_was_looked_at",),
+        lite("execution", "CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END", "coalesce(r.attempt, 0)"),
+        pg("execution", "CASE WHEN e.type = 1 THEN r.attempt END", "r.attempt"),
+    ),
+    Guard(
+        "`why` tells a look from a turn",
+        ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
+        engine=(Change("app/why.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
+    ),
+    Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
         lite("insert_execution", "ON CONFLICT DO NOTHING ", ""), pg("insert_executions", "ON CONFLICT DO NOTHING ", ""),
     ),
@@ -884,7 +938,7 @@ SIMULATED = (
 ACCESS = (
     Guard(
         "one at a time adds to the audit", ("tests/store/test_audit.py::test_many_writers_at_once_make_one_chain",),
-        postgres=access("postgres", "lock_audit_head", " FOR UPDATE", ""),
+        postgres=chain("postgres", "WHERE one = 1 FOR UPDATE", "WHERE one = 1"),
     ),
     Guard(
         "rows of the audit are only ever added", ("tests/store/test_audit.py::test_rows_cannot_be_changed_or_deleted",),
@@ -892,9 +946,96 @@ ACCESS = (
         postgres=migrated("postgres", "BEFORE UPDATE OR DELETE OR TRUNCATE ON audit ", "BEFORE UPDATE OR DELETE ON audit "),
     ),
     Guard(
+        "a row of the audit has the next number", audit("a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not"),
+        sqlite=chain("sqlite", " AND n = old.n + 1", ""),
+    ),
+    Guard(
+        "a row of the audit has the hash of the one before", audit("a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not"),
+        sqlite=chain("sqlite", " AND prev = old.hash", ""),
+        postgres=chain("postgres", " OR given.prev <> new.prev OR given.hash <> new.hash THEN", " THEN"),
+    ),
+    Guard(
+        "a row of the audit that says another number is refused", audit("what_is_given_of_a_row_must_be_right"),
+        engine=chain("postgres", "IF given.n <> new.n OR given.prev", "IF given.prev"),
+    ),
+    Guard(
+        "a row of the audit that says another hash is refused", audit("what_is_given_of_a_row_must_be_right"),
+        engine=chain("postgres", " OR given.hash <> new.hash THEN", " THEN"),
+    ),
+    Guard(
+        "a row of the audit moves the head", audit("whoever_adds_a_row_that_follows_the_head_moves_it"),
+        sqlite=chain("sqlite", "BEGIN UPDATE audit_head SET n = new.n, hash = new.hash; END", "BEGIN SELECT 1; END"),
+        postgres=chain("postgres", "UPDATE audit_head SET n = new.n, hash = new.hash WHERE one = 1;", ""),
+    ),
+    Guard(
+        "the head of the audit moves with its rows only", audit("the_head_moves_with_its_rows_only"),
+        sqlite=chain("sqlite", "WHEN NOT EXISTS (SELECT", "WHEN 0 AND NOT EXISTS (SELECT"),
+        postgres=chain("postgres", "IF pg_trigger_depth() < 2 OR NOT", "IF NOT"),
+    ),
+    Guard(
+        "the head of the audit moves with the rights of its owner only",
+        audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
+        engine=chain("postgres", " OR NOT pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = tg_relid), 'USAGE')", ""),
+    ),
+    Guard(
+        "what adds to the audit is for its table alone", audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
+        engine=chain("postgres", "IF tg_relid <> 'audit'::regclass THEN", "IF false THEN"),
+    ),
+    Guard(
+        "what adds to the audit takes no temporary table for its own",
+        audit("no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head"),
+        engine=chain("postgres", "SET search_path = %I, pg_temp'", "SET search_path = %I'"),
+    ),
+    Guard(
+        "a row that is in the way does not let the head move alone",
+        audit("a_row_that_was_put_after_the_head_before_blocks_the_chain_and_is_told"),
+        postgres=chain("postgres", "IF EXISTS (SELECT 1 FROM audit WHERE n = new.n) THEN", "IF false THEN"),
+    ),
+    Guard(
+        "the audit is read from its lowest row on", audit("rows_that_were_put_before_the_first_are_found_whichever_head_was_kept"),
+        engine=(Change("store/doctor.py", "verified", "LOWEST if after is None", "1 if after is None"),),
+    ),
+    Guard(
         "a token keeps its roles until the decision is committed",
         ("tests/store/test_tokens.py::test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it",),
         postgres=access("postgres", "share_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "an act with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=(Change("store/sqlite/access.py", "_record", "self._authorise(actor, now)", "pass"),),
+        postgres=(Change("store/postgres/access.py", "_record", "self._authorise(actor)", "pass"),),
+    ),
+    Guard(
+        "a start with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("start", "if any(found.created for found in started):", "if False:"),
+        postgres=(Change("store/postgres/rows.py", "_inserted", "if rows:", "if False:"),),
+    ),
+    Guard(
+        "a registration with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        sqlite=lite_code("register", "self._authorise(actor, self.clock())", "pass"),
+        postgres=pg_code("register", "self._authorise(actor)", "pass"),
+    ),
+    Guard(
+        "a token that is not valid any more allows nothing", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
+        engine=(Change("store/access.py", "authorise", 'if token is None or token.status != "active":', "if token is None:"),),
+    ),
+    Guard(
+        "a token that has lost a permission does not allow what takes it",
+        acting("nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes"),
+        engine=(Change("store/access.py", "authorise", "if not still_allows(token.roles, actor.token_roles, permission):", "if False:"),),
+    ),
+    Guard(
+        "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
+        postgres=access("postgres", "shared_token", " FOR SHARE", ""),
+    ),
+    Guard(
+        "what a route takes is what its act takes", ("tests/http/test_revoked.py::test_nothing_is_done_once_the_token_does_not_allow_it",),
+        engine=(Change("http/guard.py", "must", "needs=(*self.actor.needs, permission)", "needs=()"),),
+    ),
+    Guard(
+        "to replace is to cancel, also when it is done",
+        ("tests/http/test_revoked.py::test_an_execution_is_replaced_only_while_that_is_allowed",),
+        engine=(Change("http/executions.py", "start", "ask = ask.must(", "ask.must("),),
     ),
     Guard(
         "a token that is revoked has no roles", ("tests/store/test_tokens.py::test_a_token_is_revoked_once",),
@@ -1212,6 +1353,11 @@ SCOPES = (
         "a decision goes by the root", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
         (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
         (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+    ),
+    Guard(
+        "an act takes the roles by which it was let in", some_names("an_act_takes_the_roles_by_which_it_was_let_in"),
+        engine=(Change("store/access.py", "authorise", "still_allows(token.roles, actor.token_roles, permission)",
+                       "still_allows(token.roles, token.roles, permission)"),),
     ),
     Guard(
         "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),

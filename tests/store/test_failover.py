@@ -18,7 +18,7 @@ from rhythm.worker.handlers import Task
 from tests.support.failover import Pair, pair
 
 BEFORE, AFTER = 20, 20  # workflows that are acknowledged, at least
-WAIT = "60s"
+WAIT = "120s"
 FLOW = """
 workflow order(inputs) {
   let first = await task("note", { x: inputs.x })
@@ -119,7 +119,7 @@ def test_claim_that_the_new_primary_never_heard_of_is_given_up_and_taken_anew() 
 
     def slow(x: int) -> int:
         begun.release()
-        goes_on.wait(30)
+        goes_on.wait(120)
         return x
 
     with pair(synchronous=False) as servers:
@@ -127,11 +127,11 @@ def test_claim_that_the_new_primary_never_heard_of_is_given_up_and_taken_anew() 
         id = app.start_workflow("order", {"x": 1}).id
         servers.cut_off()
         with app.worker():
-            assert begun.acquire(timeout=30)
+            assert begun.acquire(timeout=120)
             assert app.get(id).status == "running"
             servers.lose_the_primary()
             servers.promote()
-            assert begun.acquire(timeout=30), "it was claimed and begun once more"
+            assert begun.acquire(timeout=120), "it was claimed and begun once more"
             goes_on.set()
             assert app.result(id, WAIT) == 2
         assert examine(app.store, 5.0) == []

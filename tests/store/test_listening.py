@@ -40,7 +40,7 @@ from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
 from tests.support.stores import KINDS, SqliteFiles, Stores, rows
 
-SOON_S = 20.0  # for a thread that has everything it needs
+SOON_S = 120.0  # for a thread that has everything it needs
 TTL = 30.0
 
 

@@ -22,7 +22,7 @@ from rhythm.store.postgres.store import PostgresStore
 from tests.support.between import Between, between
 from tests.support.postgres import Schemas
 
-SOON_S = 20.0
+SOON_S = 120.0
 ANSWER_S = 0.3
 
 

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
+from rhythm.store.access import Actor
 from rhythm.store.base import Store
 from rhythm.store.open import open_store
 from rhythm.store.schema import Migration
@@ -97,6 +98,21 @@ def test_a_migration_that_fails_leaves_nothing_behind(store: Store, monkeypatch:
     mended = Migration(NEWEST + 1, "bad", "CREATE TABLE half (n int);\n")
     monkeypatch.setattr(store, "migrations", lambda: [*good, mended])
     assert store.migrate() == ["bad"]
+
+
+FORGED = "INSERT INTO audit (n, at, actor, source, action, object, detail, prev, hash) VALUES ({n}, 1, 'bob', '', 'a', 'b', '{{}}', '', '')"
+
+
+def test_rows_that_were_forged_before_rows_had_to_follow_the_head_do_not_stop_the_migration(store: Store, fresh: Fresh) -> None:
+    """They stay, and are told: nobody can forge them away by an upgrade."""
+    for migration in store.pending():
+        if migration.name == "0008_audit":
+            fresh.by_hand("".join(FORGED.format(n=n) + ";\n" for n in (0, -1)))
+        fresh.by_hand(f"BEGIN;\n{migration.sql}COMMIT;")
+    assert (store.migrate(), store.schema_version()) == ([], NEWEST)
+    assert [n for n, _ in store.verify_audit()[1]] == [-1, 0]
+    assert store.pause_queue("mail", True, Actor("ann"))
+    assert [n for n, _ in store.verify_audit()[1]] == [-1, 0]
 
 
 def test_of_eight_processes_that_start_at_once_one_migrates(fresh: Fresh) -> None:

@@ -625,13 +625,13 @@ def test_of_several_sessions_that_break_together_one_is_a_store_error(
     schemas: Schemas, direct: PostgresStore, pool: ThreadPoolExecutor
 ) -> None:
     together = threading.Barrier(2)
-    list(pool.map(lambda _: direct.db.alone(lambda: together.wait(10)), range(2)))
+    list(pool.map(lambda _: direct.db.alone(lambda: together.wait(120)), range(2)))
     assert len(direct.db._idle) == 2
     for idle in direct.db._idle:
         schemas.admin.execute("SELECT pg_terminate_backend(%s, 5000)", [idle.info.backend_pid])
     with pytest.raises(StoreError):
         direct.get(["w"])
-    assert list(pool.map(lambda _: direct.db.alone(lambda: together.wait(10) >= 0), range(2))) == [True, True]
+    assert list(pool.map(lambda _: direct.db.alone(lambda: together.wait(120) >= 0), range(2))) == [True, True]
 
 
 def test_a_server_that_is_not_there_is_a_store_error() -> None:

@@ -192,4 +192,4 @@ def test_a_decision_asks_for_all_it_depends_on_at_once(store: PostgresStore, ask
         verdict = store.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))
         assert verdict is not None
         assert (verdict.refusal, verdict.ended) == ("", "approved" * ended)
-        assert len(asked) == AROUND + 7 + ended
+        assert len(asked) == AROUND + 6 + ended

@@ -268,7 +268,7 @@ def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
     found: list[Fire] = []
 
     def work(n: int, store: Store) -> None:
-        begin.wait(30)
+        begin.wait(120)
         for turn_no in range(20):
 
             def plan(due: Sequence[Due], turn_no: int = turn_no) -> list[Firing]:
@@ -282,7 +282,7 @@ def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert sorted(each.slot_at - SLOT for each in found) == list(range(20))
     assert len(rows(first, "SELECT id FROM executions")) == 20
 
@@ -296,12 +296,12 @@ def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_per
 
     def slow(due: Sequence[Due]) -> list[Firing]:
         inside.set()
-        go_on.wait(30)
+        go_on.wait(120)
         return [firing()]
 
     holder = threading.Thread(target=lambda: first.fire_schedules(["s"], slow))
     holder.start()
-    inside.wait(30)
+    inside.wait(120)
     assert [each.schedule for each in fire(other, firing("t", id="t1"))] == ["t"]
     assert other.fire_schedules(["s"], always(firing(id="e2"))) == []
     third = stores.store(clock)
@@ -310,6 +310,6 @@ def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_per
     while asks.is_alive() and not rows(other, "SELECT 1 FROM pg_locks WHERE NOT granted"):
         pass
     go_on.set()
-    holder.join(30), asks.join(30)
+    holder.join(120), asks.join(120)
     assert [each.execution_id for each in person[0]] == ["e3"]
     assert set(first.get(["e1", "e2", "e3"])) == {"e1", "e3"}

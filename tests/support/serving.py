@@ -24,9 +24,9 @@ def serving(application: Any, host: str = "127.0.0.1") -> Iterator[str]:
     server.startup = told
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert started.wait(20)
+    assert started.wait(120)
     try:
         yield f"http://{host}:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)

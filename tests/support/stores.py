@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,8 @@ class SqliteFiles:
 
     def empty_store(self, clock: Clock) -> SqliteStore:
         self.number += 1
-        store = self.store(clock)
-        store.migrate()
-        return store
+        migrated_file(self.folder / f"{self.number}.db")
+        return self.store(clock)
 
     def store(self, clock: Clock) -> SqliteStore:
         store = SqliteStore(str(self.folder / f"{self.number}.db"), clock)
@@ -43,9 +44,34 @@ class SqliteFiles:
 Stores = SqliteFiles | Schemas
 
 
+in_memory: list[SqliteStore] = []
+
+
 def sqlite_in_memory(clock: Clock) -> SqliteStore:
+    """An empty store; only the last one made is in use."""
+    close_in_memory()
     store = SqliteStore(":memory:", clock)
+    template()._db.backup(store._db)
+    in_memory.append(store)
+    return store
+
+
+def close_in_memory() -> None:
+    while in_memory:
+        in_memory.pop().close()
+
+
+def migrated_file(path: Path) -> None:
+    """Makes a file with the tables of Rhythm, and nothing in them."""
+    path.write_bytes(template()._db.serialize())
+
+
+@cache
+def template() -> SqliteStore:
+    """Tables without rows, to be copied: to migrate a database for each test takes long."""
+    store = SqliteStore(":memory:")
     store.migrate()
+    atexit.register(store.close)
     return store
 
 

@@ -30,7 +30,6 @@ from tests.support.world import Execution, World
 EXAMPLES = os.environ.get("RHYTHM_EXAMPLES")
 law = settings(
     max_examples=int(EXAMPLES or 150),
-    deadline=None,
     derandomize=not EXAMPLES,
     database=None,
     phases=(Phase.generate, Phase.shrink) if EXAMPLES else (Phase.generate,),  # making a failing program small takes minutes

@@ -15,12 +15,13 @@ from rhythm.errors import ExecutionFailed, StoreError
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.base import Store, TaskEnd
 from rhythm.store.postgres.store import PostgresStore
-from rhythm.store.sqlite.store import SqliteStore
+from rhythm.store.sqlite.session import clock_us
 from rhythm.worker.current import Current
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner
 from rhythm.worker.worker import WorkerSettings
 from tests.support.postgres import Schemas
+from tests.support.stores import sqlite_in_memory
 
 
 def run(store: Store, text: str, functions: list[Callable[..., Any]], **options: Any) -> Any:
@@ -31,9 +32,7 @@ def run(store: Store, text: str, functions: list[Callable[..., Any]], **options:
 
 
 def memory() -> Store:
-    store = SqliteStore(":memory:")
-    store.migrate()
-    return store
+    return sqlite_in_memory(clock_us)
 
 
 def test_task_knows_its_execution_and_its_attempt() -> None:

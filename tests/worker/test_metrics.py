@@ -24,7 +24,7 @@ from tests.support.stores import MakeStore
 
 url, make_app = applications.url, applications.make_app
 PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text(encoding="utf-8")
-WAIT_S = 20
+WAIT_S = 120
 LINE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*)\})? (-?[0-9.e+-]+|\+Inf)')
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ import pytest
 from rhythm.engine.doctor import examine
 from rhythm.errors import ExecutionFailed, InvalidId, UnknownExecution, UnknownWorkflow
 from rhythm.lang.flow.compile import compile_flow
+from rhythm.store.base import Store
+from rhythm.store.sqlite.session import clock_us
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner
 from rhythm.worker.worker import WorkerSettings
+from tests.support.stores import sqlite_in_memory
 
 FLOW = """
 workflow main(inputs) {
@@ -41,16 +45,14 @@ def note(x: int) -> int:
     return x
 
 
-def runner(path: str) -> CheckpointingRunner:
-    store = SqliteStore(path)
-    store.migrate()
+def runner(store: Store) -> CheckpointingRunner:
     made = CheckpointingRunner(store, {"note": Task(note, "note", "default", 0, None, None)}, WorkerSettings(claim_ttl_s=1.0, margin_s=0.2))
     made.register({program.name: (program, FLOW) for program in compile_flow(FLOW, "main.flow").programs_or_raise()})
     return made
 
 
 def test_workflow_runs_to_its_result_and_the_same_id_gives_it_again() -> None:
-    runs = runner(":memory:")
+    runs = runner(sqlite_in_memory(clock_us))
     assert runs.run("main", {"first": 5}, id="once") == [8, [10, 20]]
     assert runs.run("main", {"first": 99}, id="once") == [8, [10, 20]]
 
@@ -65,14 +67,15 @@ def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(tmp_pa
     first.kill()
     first.wait()
     first.stdout.close()
-    store = SqliteStore(file)
-    assert examine(store, 60.0) == [], "as it was left"
+    with closing(SqliteStore(file)) as store:
+        assert examine(store, 60.0) == [], "as it was left"
     second = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, timeout=100, check=True).stdout.splitlines()
     assert json.loads(second[-1]) == [8, [10, 20]]
     again = [int(line) for line in second[:-1]]
     assert hang_at in again
     assert not set(seen) & set(again) - {10}  # of two that ran together, the one that had ended may not have been committed
-    assert examine(store, 60.0) == []
+    with closing(SqliteStore(file)) as store:
+        assert examine(store, 60.0) == []
     store.close()
 
 
@@ -87,8 +90,10 @@ def test_killed_process_is_taken_over_and_finished_tasks_do_not_run_again(tmp_pa
 )
 def test_what_cannot_be_run_says_why(act: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        act(runner(":memory:"))
+        act(runner(sqlite_in_memory(clock_us)))
 
 
 if __name__ == "__main__":
-    print(json.dumps(runner(sys.argv[1]).run("main", {"first": 5}, id="once")))
+    with closing(SqliteStore(sys.argv[1])) as store:
+        store.migrate()
+        print(json.dumps(runner(store).run("main", {"first": 5}, id="once")))

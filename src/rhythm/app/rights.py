@@ -30,6 +30,8 @@ SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # a
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
 USED_S = 60  # when a token was last used is noted at most so often
 MOST_ROLES = 100
+CHECKED_SIZE = 16_000_000  # characters of details after which a part of the audit is large enough, however few rows it has
+LAST_US = 253_402_300_799_000_000  # the end of the year 9999: a time that somebody has put there by hand may be any number
 HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
@@ -77,7 +79,8 @@ class NewToken(Record):
 
 
 class AuditView(Record):
-    """An act that was recorded. `prev` is the hash of the row before it."""
+    """An act that was recorded. `prev` is the hash of the row before it; `at_us` and `detail_text` are what is hashed of `at` and
+    `detail`."""
 
     n: int
     at: datetime
@@ -89,6 +92,8 @@ class AuditView(Record):
     detail: Any
     prev: str
     hash: str
+    at_us: int  # microseconds since 1970
+    detail_text: str  # JSON, as it is stored
 
     def as_json(self) -> dict[str, Any]:
         """All fields as JSON values; times as ISO 8601."""
@@ -109,18 +114,21 @@ class AuditPage(Record):
 
 
 class AuditCheck(Record):
-    """What reading the whole audit has shown. Keep the `head` where nobody who can change the database can change it, too."""
+    """What reading the audit has shown. Keep the `head` where nobody who can change the database can change it, too."""
 
-    rows: int
+    rows: int  # that were read
     head: str  # number and hash of the last row
-    problems: tuple[str, ...]
+    problems: tuple[str, ...]  # the first of them
+    broken: int = 0  # how many problems there are
+    next: str | None = None  # where to go on: the last row that was read, as a head; None: that was the end
 
     @property
     def intact(self) -> bool:
-        return not self.problems
+        """Whether all that was read is what it was."""
+        return not self.broken
 
     def as_json(self) -> dict[str, Any]:
-        return {"intact": self.intact, "rows": self.rows, "head": self.head, "problems": list(self.problems)}
+        return {"intact": self.intact, **as_json(self)}
 
 
 Tokens = list[TokenView]
@@ -210,14 +218,20 @@ class Access(Part):
         more = str(found[limit - 1].n) if len(found) > limit else None
         return AuditPage(tuple(audit_view(row) for row in found[:limit]), more)
 
-    def verify_audit(self, head: str | None = None) -> AuditCheck:
-        """Reads the whole audit, and says what is wrong with its chain.
+    def verify_audit(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck:
+        """Reads the audit, and says what is wrong with its chain.
 
         Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
-        database can write the whole chain anew, or cut off its end, and nobody can tell.
+        database can write the whole chain anew, or cut off its end, and nobody can tell. A long chain is read in parts: at most `limit`
+        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read.
         """
-        found, problems = self.store.verify_audit(None if head is None else known_head(head))
-        return AuditCheck(found.n, str(found), tuple(message for _, message in problems))
+        known, begin = (None if given is None else known_head(given) for given in (head, after))
+        if known is not None and begin is not None and known.n < begin.n:
+            raise ValueError(f"row {known.n}, whose head was kept, lies before row {begin.n}, from which on is read: leave `after` out")
+        size = None if limit is None else CHECKED_SIZE
+        found = self.store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
+        problems = tuple(message for _, message in found.problems)
+        return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
 
 
 class AsyncAccess(Protocol):
@@ -247,7 +261,7 @@ class AsyncAccess(Protocol):
         limit: int = 100,
         cursor: str | None = None,
     ) -> AuditPage: ...
-    async def verify_audit(self, head: str | None = None) -> AuditCheck: ...
+    async def verify_audit(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck: ...
 
 
 def token_view(token: StoredToken) -> TokenView:
@@ -258,7 +272,16 @@ def token_view(token: StoredToken) -> TokenView:
 
 
 def audit_view(row: AuditRow) -> AuditView:
-    return AuditView(row.n, moment(row.at), row.actor, row.token, row.source, row.action, row.object, load(row.detail), row.prev, row.hash)
+    told = (row.actor, row.token, row.source, row.action, row.object)
+    return AuditView(row.n, moment(min(max(row.at, 0), LAST_US)), *told, _loaded(row.detail), row.prev, row.hash, row.at, row.detail)
+
+
+def _loaded(detail: str) -> Any:
+    """The detail; of a row that somebody has put there by hand it may be no JSON."""
+    try:
+        return load(detail)
+    except ValueError:
+        return None
 
 
 def known_head(text: str) -> Head:

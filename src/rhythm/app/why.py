@@ -13,7 +13,8 @@ from typing import Any
 
 from rhythm.app.views import as_json, moment, moment_of, queue_view, worker_view
 from rhythm.engine.payload import load
-from rhythm.engine.recheck import waits_of
+from rhythm.engine.recheck import is_due, snapshot_of, waits_of
+from rhythm.engine.turns import needed
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
@@ -83,10 +84,19 @@ class _Asked:
         standing = self.store.standing([row.id]).get(row.id)
         if row.type == TASK:
             yield self.task(row, standing)
-        elif standing is not None and (standing.state != CLAIMED or load(row.awaiting) is None):
+        elif standing is not None and self.due(row, standing):
             yield self.queued(standing, "it")
         else:
             yield from self.awaited(row, standing, depth)
+
+    def due(self, row: Execution, standing: Standing) -> bool:
+        """Whether a worker that has a workflow, or will, takes a turn of it; else it merely looks, and what counts is what is awaited."""
+        loaded = self.store.load([row.id])
+        snapshot = snapshot_of(loaded[0]) if loaded else None
+        if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
+            return True
+        outcomes, mail = self.store.outcomes([needed(row.id, snapshot)]), self.store.mail([row.id])
+        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), mail.get(row.id, ()))
 
     def ended(self, row: Execution) -> Reason:
         said = f": {load(row.error)['message']}" if row.error else ""

@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app.rights import AuditCheck, AuditPage
-    from rhythm.store.access import AuditRow
 
 OPTIONS = (
     Option("COMMAND", "what to do: list, verify or export", choices=("list", "verify", "export")),
@@ -98,42 +97,27 @@ def _verify(args: Arguments) -> int:
 def _print_check(check: AuditCheck) -> None:
     for problem in check.problems[:SHOWN]:
         print(f"broken: {problem}")
-    if len(check.problems) > SHOWN:
-        print(f"… and {len(check.problems) - SHOWN:,} more")
+    if check.broken > SHOWN:
+        print(f"… and {check.broken - SHOWN:,} more")
     rows = f"{check.rows:,} {'row' if check.rows == 1 else 'rows'}"
     print(f"the audit is not what it was: {rows}" if check.problems else f"the audit is intact: {rows}; keep its head elsewhere")
     print(f"head {check.head}")
 
 
 def _of_file(name: str, head: str | None) -> AuditCheck:
+    from rhythm.app.exported import exported_rows
     from rhythm.app.rights import AuditCheck, known_head
-    from rhythm.store.access import GENESIS, Head, broken
-
-    last = Head(0, GENESIS)
-
-    def noted(rows: Iterator[AuditRow]) -> Iterator[AuditRow]:
-        nonlocal last
-        for row in rows:
-            last = Head(row.n, row.hash)
-            yield row
+    from rhythm.store.access import Links
 
     try:
-        known = None if head is None else known_head(head)
-        with open(0 if name == "-" else name, encoding="utf-8", closefd=name != "-") as lines:
-            problems = tuple(message for _, message in broken(noted(_rows(lines)), None, known))
+        links, problems = Links(*([known_head(head)] if head is not None else ())), list[str]()
+        with open(0 if name == "-" else name, "rb", closefd=name != "-") as lines:
+            for row in exported_rows(lines):
+                problems += [message for _, message in links.follow(row)]
+        problems += [message for _, message in links.end(None)]
     except (ValueError, OSError) as problem:
         raise UsageError(str(problem)) from problem
-    return AuditCheck(last.n, str(last), problems)
-
-
-def _rows(lines: Iterator[str]) -> Iterator[AuditRow]:
-    from rhythm.store.access import AuditRow
-
-    for number, line in enumerate(lines, 1):
-        try:
-            yield AuditRow(**json.loads(line))
-        except (ValueError, TypeError):
-            raise ValueError(f"line {number} is no row of an audit: give what `rhythm audit export` has printed") from None
+    return AuditCheck(links.rows, str(links.last), tuple(problems), len(problems))
 
 
 def _export(args: Arguments) -> int:

@@ -12,6 +12,7 @@ from rhythm.cli.acting import actor
 from rhythm.cli.connect import application
 from rhythm.cli.inputs import read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
     from rhythm.app.operating import Action, BulkView
@@ -51,7 +52,7 @@ def act_on_all(args: Arguments, action: Action, reason: str = "") -> int:
         )  # fmt: skip
     print(_told(done, action, args.dry_run))
     for id, why in done.reasons.items():
-        print(f"rhythm: {id}: {why}", file=sys.stderr)
+        print_problem(f"{id}: {why}")
     if done.refused > len(done.reasons):
         print(f"rhythm: and {done.refused - len(done.reasons):,} more", file=sys.stderr)
     return 1 if done.refused else 0

@@ -18,6 +18,7 @@ from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
@@ -39,7 +40,7 @@ def _cancel(app: Rhythm, id: str, args: Arguments) -> int:
         before = find(app, id)
         asked = app.cancel(id, by=actor(args))
     except UnknownExecution as problem:
-        print(f"rhythm: {problem}", file=sys.stderr)
+        print_problem(problem)
         return 1
     execution = app.get(id)
     if not asked:

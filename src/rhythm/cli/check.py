@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rhythm.cli.files import find_files, read_source
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print
 from rhythm.lang.checked import Checked
 from rhythm.lang.flow.rules.known import Known, TaskShape
 from rhythm.lang.languages import check_text, names_in

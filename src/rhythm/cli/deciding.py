@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
@@ -34,7 +34,7 @@ def decide(args: Arguments, what: str) -> int:
             print(_said(app, what, after))
         except Denied as problem:
             hint = "; if you decide for somebody else, say who with --by NAME" if problem.code == "self_approval" and not args.by else ""
-            print(f"rhythm: {problem}{hint}", file=sys.stderr)
+            print_problem(problem, hint)
             return 1
     return 0
 

@@ -9,19 +9,20 @@ that nobody serves, expired claims, old transactions. Exit code 0: no rule is br
 from __future__ import annotations
 
 import json
-import sys
 import time
 from itertools import groupby
 
 from rhythm.cli.database import DATABASE, VARIABLE, database_url
 from rhythm.cli.documents import print_json
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print, print_problem
 from rhythm.durations import duration_s
 from rhythm.engine.doctor import advice, examine
 from rhythm.errors import StoreError
 from rhythm.store.base import Finding, Health
 from rhythm.store.doctor import RULES
 from rhythm.store.open import open_store, require_schema
+from rhythm.visible import one_line
 
 OPTIONS = (
     DATABASE,
@@ -41,7 +42,7 @@ def run(args: Arguments) -> int:
             store.close()
     except StoreError as problem:
         hint = "" if args.database else f"; --database or {VARIABLE} says which database is meant"
-        print(f"rhythm: {problem}{hint}", file=sys.stderr)
+        print_problem(problem, hint)
         return 2
     advised = advice(health, time.time_ns() // 1000)
     _print_json(found, health, advised) if args.output == "json" else _print_table(found, health, advised)
@@ -68,7 +69,7 @@ def _print_table(found: list[Finding], health: Health, advised: list[str]) -> No
     for name, group in groupby(found, key=lambda finding: finding.rule):
         _print_rule(name, list(group))
     for line in advised:
-        print(f"advice: {line}")
+        print(f"advice: {one_line(line)}")
     if advised:
         print()
     broken = sum({finding.rule: finding.of for finding in found}.values())
@@ -80,7 +81,7 @@ def _print_rule(name: str, found: list[Finding]) -> None:
     print(f"{name}: {RULES[name].law}")
     width = max(len(finding.subject) for finding in found)
     for finding in found:
-        print(f"  {finding.subject:<{width}}  {finding.message}")
+        print(f"  {finding.subject:<{width}}  {one_line(finding.message)}")
     if found[0].of > len(found):
         print(f"  … and {found[0].of - len(found):,} more")
     print(f"  what to do: {RULES[name].remedy}\n")

@@ -8,9 +8,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from rhythm.cli.output import print
+from rhythm.visible import escaped_json
+
 
 def print_json(text: str) -> None:
-    """Prints JSON text. Where standard output is not UTF-8, JSON's own escapes stand for what its encoding may not have."""
+    """Prints JSON text, with JSON's own escapes for what a terminal would obey, or its encoding may not have."""
+    text = escaped_json(text)
     if sys.stdout.encoding.lower() not in ("utf-8", "utf8"):
         text = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
     print(text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rhythm.cli.words import printable
 from rhythm.lang.source import Diagnostic, Source, render
 from rhythm.store.base import TASK
+from rhythm.visible import indented
 
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Rhythm
@@ -37,9 +38,9 @@ def _frames(app: Rhythm, execution: ExecutionView) -> list[str]:
 
 def _one(app: Rhythm, execution: ExecutionView, error: dict[str, Any]) -> str:
     definition = app.store.definition(execution.name, execution.version) if execution.type == "workflow" else None
-    code, message, at = printable(error["code"]), "\n".join(map(printable, error["message"].split("\n"))), error.get("at")
+    code, message, at = printable(error["code"]), error["message"], error.get("at")
     if definition is None or not at:
-        return f"{execution.status}[{code}]: {message}"
+        return f"{execution.status}[{code}]: {indented(message)}"
     source = Source(definition.file or definition.name, definition.source)
     line, column = at
     start = source.lines[min(line, len(source.lines)) - 1] + column - 1

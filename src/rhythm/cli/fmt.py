@@ -7,6 +7,7 @@ import sys
 
 from rhythm.cli.files import find_files, read_source, write_source
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print, print_source
 from rhythm.errors import FlowError
 from rhythm.lang.flow.format import format_source
 
@@ -32,11 +33,11 @@ def _format(name: str, args: Arguments) -> int:
         print(problem, file=sys.stderr)
         return 2
     if args.diff:
-        sys.stdout.writelines(difflib.unified_diff(text.splitlines(True), new.splitlines(True), name, f"{name} (formatted)"))
+        print_source("".join(difflib.unified_diff(text.splitlines(True), new.splitlines(True), name, f"{name} (formatted)")))
     elif args.check and new != text:
         print(f"would change {name}")
     elif name == "-":
-        sys.stdout.buffer.write(new.encode())  # workflow files are UTF-8, whatever the terminal is
+        print_source(new)
     elif new != text and not args.check:
         write_source(name, new)
         print(f"formatted {name}")

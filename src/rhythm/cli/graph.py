@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph

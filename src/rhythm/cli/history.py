@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rhythm.cli.connect import OUTPUT, application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
+from rhythm.cli.output import print
 from rhythm.cli.show import ID
 
 if TYPE_CHECKING:
@@ -43,17 +44,16 @@ def _json(step: TraceStep) -> dict[str, Any]:
 def _print(app: Rhythm, execution: ExecutionView, steps: list[TraceStep]) -> None:
     import sys
 
-    from rhythm.cli.table import coloured, cut, width_of
+    from rhythm.cli.table import coloured, width_of
     from rhythm.cli.trace import show_line
 
     rows = app.store.get(sorted({step.execution_id for step in steps}))
-    width, colour = width_of(sys.stdout), coloured(sys.stdout)
-    room = (width or 10_000) + (9 if colour else 0)  # what the colour of the mark takes fills no column
+    room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
     for step in steps:
         kept = step.at < execution.created_at  # by a retry: how it ended is enough
         if (told := _told(app, step, rows.get(step.execution_id))) and not (kept and step.what == "started"):
             seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
-            print(cut(show_line(seconds, told[0], depth, told[1], colour), room))
+            print(show_line(seconds, told[0], depth, told[1], colour, room))
     if not execution.ended:
         print(f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what it waits for")
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 
 from rhythm.cli.options import HelpWanted, UsageError, help_page, parse
+from rhythm.cli.output import print, print_problem
 from rhythm.lang.source import nearest
 
 COMMANDS = {
@@ -86,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def told(problem: BaseException) -> int:
     """Says on one line what a command met; its exit code. What is no mistake of the user's, and none we know, goes on."""
     if isinstance(problem, UsageError):
-        print(f"rhythm: {problem}", file=sys.stderr)
+        print_problem(problem, f"\n{problem.more}" if problem.more else "")
         return 2
     if isinstance(problem, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; so may we, without a word
@@ -116,5 +117,5 @@ def _run(name: str, args: list[str]) -> int:
         print(help_page(f"rhythm {name}", str(command.__doc__), command.OPTIONS))
         return 0
     except UsageError as problem:
-        raise UsageError(f"{problem}\nrhythm {name} --help says more") from None
+        raise UsageError(str(problem), f"rhythm {name} --help says more") from None
     return int(command.run(arguments))

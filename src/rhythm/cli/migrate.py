@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rhythm.cli.database import DATABASE, database_url
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.errors import StoreError
 
 OPTIONS = (

@@ -15,7 +15,11 @@ Arguments = SimpleNamespace
 
 
 class UsageError(Exception):
-    """What the user asked for cannot be done; the message says what to do instead."""
+    """What the user asked for cannot be done; the message says what to do instead. `more`: a line that follows it."""
+
+    def __init__(self, message: str, more: str = "") -> None:
+        super().__init__(message)
+        self.more = more
 
 
 class HelpWanted(Exception):

@@ -17,6 +17,7 @@ from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.cli.show import ID
 
 OPTIONS = (

@@ -7,6 +7,7 @@ import sys
 
 from rhythm.cli.files import read_source
 from rhythm.cli.options import Option, UsageError
+from rhythm.cli.output import print
 from rhythm.errors import FlowError
 from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.known import Known

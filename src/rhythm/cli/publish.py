@@ -15,6 +15,7 @@ from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print
 from rhythm.cli.signal import payload
 
 if TYPE_CHECKING:

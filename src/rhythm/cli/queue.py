@@ -16,6 +16,7 @@ from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app import QueueView, Rhythm

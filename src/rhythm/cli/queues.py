@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from datetime import datetime

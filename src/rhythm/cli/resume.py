@@ -19,6 +19,7 @@ from rhythm.cli.connect import application, find_workflow
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.cli.pause import already_ended
 from rhythm.cli.show import ID
 

@@ -20,6 +20,7 @@ from rhythm.cli.bulk import ALL, act_on_all, wants_all
 from rhythm.cli.connect import application, find, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.cli.show import ID
 from rhythm.cli.start import FOLLOWING, fit_waiting, follow, load_tasks, print_id
 

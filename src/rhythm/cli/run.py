@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from rhythm.cli.documents import print_json
 from rhythm.cli.files import read_source
 from rhythm.cli.inputs import INPUT, INPUTS, hint_for_texts, read_inputs, read_json
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.cli.programs import FILE, WORKFLOW, choose, compile_file
 from rhythm.cli.trace import Trace
 from rhythm.errors import InvalidPayload, UnknownWorkflow
@@ -48,16 +50,16 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     if args.output == "json":
         return _run_for_machines(args)
-    runner, ended = _execute(args)
-    for name in runner.untaken(ended.id):
-        print(f"note: the signal `{name}` was never taken", file=sys.stderr)
-    if ended.status == "completed":
-        print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
-        return 0
-    print(_show_failure(runner, ended), file=sys.stderr)
-    if ended.value["code"] == "TypeMismatch" and (hint := hint_for_texts(args.input)):
-        print(hint, file=sys.stderr)
-    return 1
+    with _executed(args) as (runner, ended):
+        for name in runner.untaken(ended.id):
+            print(f"note: the signal `{name}` was never taken", file=sys.stderr)
+        if ended.status == "completed":
+            print_json(json.dumps(ended.value, ensure_ascii=False, indent=2))
+            return 0
+        print(_show_failure(runner, ended), file=sys.stderr)
+        if ended.value["code"] == "TypeMismatch" and (hint := hint_for_texts(args.input)):
+            print(hint, file=sys.stderr)
+        return 1
 
 
 def _run_for_machines(args: Arguments) -> int:
@@ -66,8 +68,8 @@ def _run_for_machines(args: Arguments) -> int:
     document = os.dup(1)
     os.dup2(2, 1)
     args.quiet = True
-    _, ended = _execute(args)
-    sys.stdout.flush()
+    with _executed(args) as (_, ended):
+        sys.stdout.flush()
     os.dup2(document, 1)
     os.close(document)
     failed = ended.status != "completed"
@@ -83,7 +85,8 @@ def _run_for_machines(args: Arguments) -> int:
     return 1 if failed else 0
 
 
-def _execute(args: Arguments) -> tuple[InProcessRunner, Run]:
+@contextmanager
+def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     inputs, signals = read_inputs(args), [_signal(text) for text in args.signal]
     if args.app:
         load_app(args.app)
@@ -92,10 +95,12 @@ def _execute(args: Arguments) -> tuple[InProcessRunner, Run]:
     clock = Clock(args.fast_forward)
     trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
     runner = InProcessRunner(_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace)
-    try:
-        return runner, runner.run(program.name, inputs, signals)
-    except InvalidPayload as problem:
-        raise UsageError(str(problem)) from None
+    with closing(runner):
+        try:
+            ended = runner.run(program.name, inputs, signals)
+        except InvalidPayload as problem:
+            raise UsageError(str(problem)) from None
+        yield runner, ended
 
 
 def _store(clock_us: Callable[[], int]) -> Store:

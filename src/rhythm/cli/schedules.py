@@ -20,6 +20,7 @@ from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from datetime import datetime

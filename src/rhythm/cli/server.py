@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rhythm.cli.connect import new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from socket import socket

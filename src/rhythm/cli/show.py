@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rhythm.cli.connect import OUTPUT, application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

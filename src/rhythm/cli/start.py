@@ -22,6 +22,7 @@ from rhythm.cli.connect import new_application, refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import INPUT, INPUTS, read_duration, read_inputs, read_pairs
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 from rhythm.cli.result import TIMEOUT
 from rhythm.lang.languages import TAKEN_BY_NAME
 
@@ -245,7 +246,12 @@ def _log_plainly() -> None:
     """What the worker logs, a line each, without the stack of an exception: that one ends the command with its message."""
     import logging
 
+    from rhythm.visible import indented
+
     class Line(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return indented(super().format(record))
+
         def formatException(self, ei: Any) -> str:
             return ""
 

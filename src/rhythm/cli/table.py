@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TextIO
 
+from rhythm.cli.output import print, styled
 from rhythm.cli.words import printable
 
 COLOURS = {
@@ -54,7 +55,7 @@ def paint(text: str, status: str, out: TextIO | None = None) -> str:
     """The text in the colour of a status."""
     if status not in COLOURS or not coloured(out or sys.stdout):
         return text
-    return f"\x1b[{COLOURS[status]}m{text}\x1b[0m"
+    return styled(text, COLOURS[status])
 
 
 def coloured(out: TextIO) -> bool:

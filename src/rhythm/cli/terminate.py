@@ -9,7 +9,6 @@ Exit code 0: all were ended; 1: one had ended already, or does not exist.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from rhythm.cli.acting import BY, actor
@@ -18,6 +17,7 @@ from rhythm.cli.cancel import has_ended
 from rhythm.cli.connect import application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
@@ -39,7 +39,7 @@ def _terminate(app: Rhythm, id: str, args: Arguments) -> int:
         find(app, id)
         ended = app.terminate(id, by=actor(args))
     except UnknownExecution as problem:
-        print(f"rhythm: {problem}", file=sys.stderr)
+        print_problem(problem)
         return 1
     if not ended:
         return has_ended(app.get(id))

@@ -21,6 +21,7 @@ from rhythm.cli.acting import BY, actor
 from rhythm.cli.connect import OUTPUT, application, new_application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from datetime import datetime

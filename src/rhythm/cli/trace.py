@@ -7,6 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import TextIO
 
+from rhythm.cli.output import print, styled
+from rhythm.cli.table import columns, cut
+from rhythm.visible import one_line
+
 _LOOKS = {  # what happened: mark, colour, words before the detail
     "start": ("▶", "36", ""),
     "task": ("→", "34", ""),
@@ -59,7 +63,7 @@ class Trace:
             print("\n".join((line, *(f"{margin}    {inner}" for inner in more))), file=self.out, flush=True)
 
     def _paint(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self.colour else text
+        return styled(text, colour) if self.colour else text
 
 
 def _clock(seconds: float) -> str:
@@ -74,12 +78,12 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def show_line(seconds: float, what: str, depth: int, text: str, colour: bool) -> str:
-    """A line of a trace that is told afterwards: the same clock, marks and indentation, in its own words.
+def show_line(seconds: float, what: str, depth: int, text: str, colour: bool, room: int) -> str:
+    """A line of a trace that is told afterwards, in so many columns: the same clock, marks and indentation, in its own words.
 
     What comes before the beginning was kept from an earlier execution.
     """
     mark, paint, _ = _LOOKS[what]
     clock = _clock(seconds) if seconds >= 0 else "kept"
-    painted = f"\x1b[{paint}m{mark}\x1b[0m" if colour else mark
-    return f"{clock:>9}  {'  ' * depth}{painted} {text}"
+    before = f"{clock:>9}  {'  ' * depth}"
+    return f"{before}{styled(mark, paint) if colour else mark} {cut(one_line(text), room - columns(before) - 2)}"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from rhythm.app.waiting import Patience, look
+from rhythm.cli.output import control, print, print_problem
 from rhythm.cli.table import cut, paint, width_of
 from rhythm.cli.words import length, waits_for
 from rhythm.errors import ResultTimeout, StoreError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 STILL_RUNNING, INTERRUPTED = 3, 130
 PATIENCE_S = 3.0  # without any change, before a hint is given
+AGAIN = control("\r\x1b[K")  # back to the beginning of the line, which is empty then
 Hint = Callable[["ExecutionView"], str]
 
 
@@ -33,7 +35,7 @@ class Progress:
         how = f"{execution.name} waits for {waits}" if waits else f"{execution.name} is {execution.status}"
         if self.live:
             line = cut(f"{length(self.now() - self.began):>7}  {how}", (width_of(self.out) or 80) - 1)
-            print(f"\r\x1b[K{paint(line, execution.status, self.out)}", end="", file=self.out, flush=True)
+            print(f"{AGAIN}{paint(line, execution.status, self.out)}", end="", file=self.out, flush=True)
         elif how != self.said:
             print(how, file=self.out, flush=True)
         self.said = how
@@ -44,7 +46,7 @@ class Progress:
 
     def clear(self) -> None:
         if self.live:
-            print("\r\x1b[K", end="", file=self.out, flush=True)
+            print(AGAIN, end="", file=self.out, flush=True)
 
 
 def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callable[[], object] = lambda: None) -> ExecutionView | int:
@@ -57,7 +59,7 @@ def wait(app: Rhythm, id: str, timeout: float | None, hint: Hint, alive: Callabl
         return _wait(app, id, Patience(timeout, time.monotonic), progress, hint, alive)
     except ResultTimeout as problem:
         progress.clear()
-        print(f"rhythm: {problem}", file=sys.stderr)
+        print_problem(problem)
         return STILL_RUNNING
     except KeyboardInterrupt:
         progress.clear()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rhythm.cli.connect import OUTPUT, application, find
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
+from rhythm.cli.output import print
 from rhythm.cli.show import ID
 
 if TYPE_CHECKING:

@@ -8,14 +8,11 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from rhythm.visible import one_line
 from rhythm.vm.plans import leaves
 
+printable = one_line  # without what a terminal would obey
 SHOWN = 3  # different things that a group waits for
-
-
-def printable(text: str) -> str:
-    """The text on one line, without what a terminal would obey."""
-    return "".join(c if c.isprintable() else " " if c in "\t\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def brief(value: Any, width: int = 60) -> str:

@@ -24,6 +24,7 @@ from rhythm.cli.connect import refusals
 from rhythm.cli.database import DATABASE, read_settings
 from rhythm.cli.inputs import read_duration
 from rhythm.cli.options import Arguments, Option, UsageError
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from collections.abc import Callable

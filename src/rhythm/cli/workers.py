@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app import WorkerView

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rhythm.cli.connect import OUTPUT, application
 from rhythm.cli.database import DATABASE
 from rhythm.cli.options import Arguments, Option
+from rhythm.cli.output import print
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm, WorkflowView

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rhythm.engine.payload import load
+from rhythm.engine.recheck import has_come
 from rhythm.engine.turns import load_owned, needed, operations, outcome_of
 from rhythm.errors import InvalidProgram
 from rhythm.ids import child_id
@@ -33,10 +34,10 @@ from rhythm.store.base import (
     Timer,
 )
 from rhythm.store.doctor import Evidence
-from rhythm.vm.awaits import next_completed, release, resolve
+from rhythm.vm.awaits import release
 from rhythm.vm.commands import StartTask
 from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
-from rhythm.vm.plans import Plan, items_of, size_of
+from rhythm.vm.plans import Plan, items_of
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.vm.values import Fault, weigh
 
@@ -190,10 +191,7 @@ def _can_go_on(one: Waiting, known: Known) -> bool:
     plan = one.snapshot.awaiting
     assert plan is not None
     machine = _machine(one, known)
-    if "taken" in plan:
-        ended = len(plan["taken"]) == size_of(plan) or next_completed(machine, plan)[1] is not None
-    else:
-        ended = resolve(machine, plan, set()) is not None
+    ended = has_come(machine, plan)
     for held in (plan, *machine.plans.values()):
         if held["op"] != "settled":
             release(machine, held)

@@ -8,11 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rhythm.engine.turns import inputs_of
+from rhythm.errors import InvalidProgram
 from rhythm.ir.program import Program
+from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import ChildOutcome, Loaded, Mail
+from rhythm.vm.awaits import next_completed, resolve
 from rhythm.vm.interpreter import Suspended, advance
-from rhythm.vm.plans import Plan, items_of, leaves
-from rhythm.vm.snapshot import Snapshot
+from rhythm.vm.machine import Machine
+from rhythm.vm.plans import Plan, items_of, leaves, size_of
+from rhythm.vm.snapshot import Snapshot, decode_snapshot
+
+
+def snapshot_of(row: Loaded) -> Snapshot | None:
+    """What cannot be read is left to whoever takes its next turn."""
+    try:
+        return decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+    except InvalidProgram:
+        return None
 
 
 def could_go_on(loaded: Loaded, program: Program, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]) -> bool:
@@ -21,6 +33,21 @@ def could_go_on(loaded: Loaded, program: Program, snapshot: Snapshot, outcomes: 
         return True
     turn = advance(program, snapshot, inputs_of(loaded, snapshot, outcomes, mail, "", loaded.now))
     return not (isinstance(turn, Suspended) and turn.snapshot is snapshot)
+
+
+def is_due(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail]) -> bool:
+    """Whether there is a turn to take: what the workflow awaits has come, or it is to end. Nothing of its program runs."""
+    if snapshot.awaiting is None or (loaded.ending and not snapshot.cancelled):
+        return True
+    inputs = inputs_of(loaded, snapshot, outcomes, mail, "", loaded.now)
+    return has_come(Machine(snapshot, inputs, DEFAULT_LIMITS), snapshot.awaiting)
+
+
+def has_come(machine: Machine, plan: Plan) -> bool:
+    """Whether what is awaited has ended; in a loop over `completed`, the next of it."""
+    if "taken" in plan:
+        return len(plan["taken"]) == size_of(plan) or next_completed(machine, plan)[1] is not None
+    return resolve(machine, plan, set()) is not None
 
 
 def timers_of(plan: Plan | None) -> Iterator[int]:

@@ -5,10 +5,10 @@ It is built once for each process and knows no `Rhythm`: a request brings its ow
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Coroutine
 from functools import cache
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -26,7 +26,7 @@ from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
 from rhythm.http.objects import BODY, LIST, check_about, discreet, found
-from rhythm.http.problems import KIND, told
+from rhythm.http.problems import KIND, title, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
 
@@ -75,13 +75,13 @@ async def _admitted(route: Route, request: Request) -> Asker:
     asker: Asker = request.scope["rhythm.asker"]
     assert route.permission is not None
     assert route.about is not None
-    asker.must(route.permission)
+    asker = asker.must(route.permission)
     if asker.permissions[route.permission] is not None:
         try:
             asker = await run_in_threadpool(found, asker, route.permission, route.about, request.path_params)
         except UnknownWorkflow as unknown:
             raise await run_in_threadpool(discreet, asker, unknown) from None
-        request.scope["rhythm.asker"] = asker
+    request.scope["rhythm.asker"] = asker
     return asker
 
 
@@ -114,7 +114,7 @@ def _described(route: Route) -> dict[str, Any]:
     answers: dict[int | str, dict[str, Any]] = {}
     for status, form in route.answers.items():
         answers[status] = {"content": {form: {"schema": TEXTS[form]}}} if isinstance(form, str) else {"model": form} if form else {}
-        answers[status]["description"] = HTTPStatus(status).phrase
+        answers[status]["description"] = title(status)
     first, part = next(iter(route.answers)), route.path.removeprefix(f"{V1}/").strip("/").partition("/")[0]
     extra = {"requestBody": route.body} if route.body else None
     about = {"tags": [part], "description": _about(route), "openapi_extra": extra}
@@ -122,7 +122,7 @@ def _described(route: Route) -> dict[str, Any]:
 
 
 def _about(route: Route) -> str:
-    said = str(route.endpoint.__doc__)
+    said = inspect.getdoc(route.endpoint)  # without the indentation, which Python takes away itself from 3.13 on
     return f"{said}\n\nNeeds the permission `{route.permission}`." if route.permission else f"{said}\n\nPublic."
 
 
@@ -155,7 +155,7 @@ def _problems(route: Route) -> list[int]:
 
 
 def _problem(status: int) -> dict[str, Any]:
-    return {"description": HTTPStatus(status).phrase, "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {"description": title(status), "content": {KIND: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 
 
 def _untitled(value: Any) -> Any:

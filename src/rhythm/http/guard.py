@@ -16,7 +16,7 @@ from starlette.types import Scope as Asgi
 
 from rhythm.app import Rhythm
 from rhythm.app.part import user
-from rhythm.http.problems import Refused
+from rhythm.http.problems import ASK, Refused
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ, Scope, allows, scope, within
 from rhythm.store.access import Actor
@@ -27,7 +27,6 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
 OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})  # what everyone may do where a server is open
-ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
 
 
 class Asker(Record):
@@ -43,11 +42,12 @@ class Asker(Record):
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
 
-    def must(self, permission: str) -> None:
-        """Refuses those who have the permission for nothing at all."""
+    def must(self, permission: str) -> Asker:
+        """The same one, who has this permission for something, and must still have it when it comes to an act."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
+        return self.replace(actor=self.actor.replace(needs=(*self.actor.needs, permission)))
 
     def scope(self, permission: str) -> Scope:
         """The names for which they have the permission; `()`: they do not have it."""

@@ -29,6 +29,7 @@ STATUS: dict[type[Exception], int] = {
     errors.UnknownSchedule: 404,
     errors.ScheduleOfWorkflow: 409,
     errors.ScheduleTaken: 409,
+    errors.TokenRevoked: 401,
     errors.Denied: 403,
     errors.Undecidable: 409,
     errors.Conflict: 409,
@@ -44,6 +45,9 @@ STATUS: dict[type[Exception], int] = {
 }
 BY_CODE = {"mailbox_full": 429}  # where a code says more than its class
 OF_STATUS = {404: "no_such_path", 405: "method_not_allowed", 422: "invalid_request", 500: "internal_error"}
+TITLES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 422: "Unprocessable Content"}  # of RFC 9110
+ASK = {"WWW-Authenticate": 'Bearer realm="rhythm"'}
+HEADERS = {401: ASK, 429: {"Retry-After": "1"}, 503: {"Retry-After": "1"}}
 HIDDEN = {503: "the database does not answer; try again", 500: "something is wrong here, and it is in the log of the server"}
 
 
@@ -55,8 +59,13 @@ class Refused(HTTPException):
         self.code, self.more = code, more
 
 
+def title(status: int) -> str:
+    """What a status is called, whatever older Pythons call it."""
+    return TITLES.get(status) or HTTPStatus(status).phrase
+
+
 def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> Response:
-    told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "code": code, "detail": detail, **more}
+    told = {"type": "about:blank", "title": title(status), "status": status, "code": code, "detail": detail, **more}
     return Response(document(told), status, headers, KIND)
 
 
@@ -78,11 +87,7 @@ async def told(request: Request, error: Exception) -> Response:
     code = error.code if isinstance(error, errors.RhythmError) else OF_STATUS.get(status, "internal_error")
     if status >= 500:
         log.error("%s %r failed: %s", request.method, request.scope["path"], error, exc_info=None if status == 503 else error)
-    return problem(status, code, HIDDEN.get(status) or str(error), _again(status), **_more(error))
-
-
-def _again(status: int) -> dict[str, str] | None:
-    return {"Retry-After": "1"} if status in (429, 503) else None
+    return problem(status, code, HIDDEN.get(status) or str(error), HEADERS.get(status), **_more(error))
 
 
 def _more(error: Exception) -> dict[str, Any]:

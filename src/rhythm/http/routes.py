@@ -98,5 +98,6 @@ ROUTES = (
         {201: acting.Started, 200: acting.Started}, (404, 422),
     ),
     Route("GET", f"{V1}/audit", audit.find, "audit:read", EVERYTHING, {200: audit.Audit}, (422,)),
+    Route("GET", f"{V1}/audit/verify", audit.verify, "audit:read", EVERYTHING, {200: audit.Check}, (422,)),
     Route("GET", f"{V1}/workers", queues.workers, READ, EVERYTHING, {200: queues.Workers}, (422,)),
 )  # fmt: skip

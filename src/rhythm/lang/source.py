@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from rhythm.record import Record
+from rhythm.visible import indented, one_line, visible
 
 TAB = "    "
 SHOWN = 200  # characters of a line
@@ -61,8 +62,8 @@ def render(source: Source, diagnostic: Diagnostic) -> str:
     width = max(len(str(source.position(place[0])[0])) for place in places)
     line, column = source.position(diagnostic.start)
     out = [
-        f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}",
-        f"{' ' * width} ┌─ {source.name}:{line}:{column}",
+        f"{diagnostic.severity}[{diagnostic.code}]: {indented(diagnostic.message)}",
+        f"{' ' * width} ┌─ {one_line(source.name)}:{line}:{column}",
     ]
     shown = None
     for start, end, label, mark in places:
@@ -73,9 +74,9 @@ def render(source: Source, diagnostic: Diagnostic) -> str:
             shown = number, text
         before, under = text[:at], text[at : at + max(end - start, 1)]
         carets = mark * max(_columns(_visible(under)), 1)
-        out.append(f"{' ' * width} │ {' ' * _columns(_visible(before))}{carets} {label}".rstrip())
+        out.append(f"{' ' * width} │ {' ' * _columns(_visible(before))}{carets} {one_line(label)}".rstrip())
     for number, text in enumerate(diagnostic.help):
-        out.append(f"{' ' * width} {'= help: ' if number == 0 else '        '}{text}".rstrip())
+        out.append(f"{' ' * width} {'= help: ' if number == 0 else '        '}{visible(text)}".rstrip())
     return "\n".join(out)
 
 
@@ -140,9 +141,7 @@ def _window(line: str, at: int) -> tuple[str, int]:
 
 def _visible(text: str) -> str:
     """Tabs as spaces, and what a terminal would obey or hide as its code point's stand-in."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(TAB if c == "\t" else c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return visible(text.replace("\t", TAB))
 
 
 def _columns(text: str) -> int:

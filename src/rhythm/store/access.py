@@ -12,24 +12,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from rhythm.errors import Denied, TokenRevoked
 from rhythm.record import Record
-from rhythm.rights import allows, limited
+from rhythm.rights import allows, limited, still_allows
 
 GENESIS = "0" * 64  # what stands before the first row
-PAGE = 1000  # rows that are verified at a time
+PAGE = 1000  # rows that are verified at a time, at most,
+PAGE_SIZE = 4_000_000  # and characters of their details
+MOST_PROBLEMS = 100  # of a chain that are told; the others are only counted
+LOWEST, HIGHEST = -(2**63), 2**63 - 1  # numbers that a row could have, whoever has put it there
 
 
 class Actor(Record):
     """Who asks for something.
 
-    With a `token` its roles are those of the token, looked up in the transaction of the act; without one, whoever has the database
-    says which `roles` the actor has.
+    With a `token` its roles are those of the token, looked up in the transaction of the act (`authorise`); without one, whoever has the
+    database says which `roles` the actor has.
     """
 
     name: str
     roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
+    needs: tuple[str, ...] = ()  # permissions that the token must still have in the transaction of the act
     token_roles: tuple[str, ...] | None = None  # what the token allowed when it was shown; None: whoever has the database may do all
 
 
@@ -85,7 +90,7 @@ class AuditRow(Record):
         from hashlib import sha256
 
         values = [self.prev, self.n, self.at, self.actor, self.token, self.source, self.action, self.object, self.detail]
-        return sha256(json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+        return sha256(json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=repr).encode()).hexdigest()
 
 
 class Grant(Record):
@@ -147,10 +152,30 @@ class StoredToken(Record):
         return {"roles": self.roles, "business_roles": self.business_roles}
 
 
+def authorise(actor: Actor, token: StoredToken | None) -> None:
+    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or no longer has what it takes (`Denied`).
+
+    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change of it waits.
+    """
+    if token is None or token.status != "active":
+        is_so = token.status if token else "unknown"
+        raise TokenRevoked(f"the token {actor.token} is not valid any more ({is_so}), and nothing was done: ask for a new one")
+    for permission in actor.needs:
+        if not still_allows(token.roles, actor.token_roles, permission):
+            raise Denied(f"this takes the permission {permission}, which the token {actor.token} does not have", "permission_missing")
+
+
 def stored_token(row: Sequence[Any]) -> StoredToken:
     """A row of `api_tokens`, with the time at its end."""
     roles, business, taken = (tuple(json.loads(text)) for text in row[3:6])
     return StoredToken(*(*row[:3], roles, business, taken, *row[6:]))
+
+
+def fingerprint(hash: str) -> str:
+    """By what the audit knows the secret of a token again: a hash of its hash, which opens nothing."""
+    from hashlib import sha256
+
+    return sha256(hash.encode()).hexdigest()[:32]
 
 
 def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
@@ -158,7 +183,7 @@ def token_acts(before: StoredToken | None, after: StoredToken) -> list[Act]:
     if before == after:
         return []
     if before is None:
-        detail = {"name": after.name, **after.granted(), "expires_at": after.expires_at}
+        detail = {"name": after.name, **after.granted(), "expires_at": after.expires_at, "fingerprint": fingerprint(after.hash)}
         return [act("token.create", after.id, **detail)]
     if after.revoked_at is not None:
         return [act("token.revoke", after.id, name=after.name)]
@@ -175,26 +200,62 @@ def chained(head: Head, actor: Actor, acts: Sequence[Act], now: int) -> list[Aud
     return rows
 
 
-def broken(rows: Iterable[AuditRow], head: Head | None, known: Head | None = None) -> Iterator[tuple[int, str]]:
-    """Where a chain, from its first row on, is not what it was: row number and what is wrong. `known`: a head that was kept elsewhere."""
-    last, missing = Head(0, GENESIS), known
-    for row in rows:
-        if row.n != last.n + 1:
-            between = f"row {last.n + 1} is" if row.n == last.n + 2 else f"rows {last.n + 1} to {row.n - 1} are"
-            yield row.n, f"{between} gone" if row.n > last.n else f"row {row.n} comes after row {last.n}"
-        if row.prev != last.hash:
+class Chain(Record):
+    """What reading the audit has shown, or as much of it as was asked for."""
+
+    head: Head  # where it ends
+    last: Head  # the last row that was read
+    rows: int  # that were read, but for the one from which on it was
+    ended: bool  # whether that was all
+    problems: tuple[tuple[int, str], ...]  # row number and what is wrong: the first of them
+    broken: int  # how many problems there are
+
+
+class Links:
+    """Follows a chain row by row, and says what in it is not what it was: row number and what is wrong.
+
+    `kept` are heads that were kept elsewhere. `after` is one of them: the chain is followed from that row on, not from the first.
+    """
+
+    def __init__(self, *kept: Head, after: Head | None = None) -> None:
+        self.last, self.rows = Head(0, GENESIS), 0
+        self._kept = [head for head in (*kept, after) if head is not None and head.n > 0]
+        self._before: str | None = GENESIS  # the hash of the row before; None: not known
+        if after is not None and after.n > 0:
+            self.last, self._before = Head(after.n - 1, ""), None
+
+    def follow(self, row: AuditRow) -> Iterator[tuple[int, str]]:
+        """What is wrong with the next row."""
+        self.rows += 1
+        if row.n < 1:
+            yield row.n, f"row {row.n} is none of the chain, which begins with row 1: somebody has put it there"
+            return
+        if row.n != self.last.n + 1:
+            between = f"row {self.last.n + 1} is" if row.n == self.last.n + 2 else f"rows {self.last.n + 1} to {row.n - 1} are"
+            yield row.n, f"{between} gone" if row.n > self.last.n else f"row {row.n} comes after row {self.last.n}"
+        if self._before is not None and row.prev != self._before:
             yield row.n, f"row {row.n} does not follow the row before it: one of the two is not what it was"
         if row.hash != row.computed:
             yield row.n, f"row {row.n} was changed after it was written"
-        if known is not None and row.n == known.n:
-            missing = None
-            if row.hash != known.hash:
-                yield row.n, f"row {row.n} is not the one that was the head: the chain was written anew"
-        last = Head(row.n, row.hash)
-    if head is not None and head != last:
-        yield _ended_elsewhere(last, head)
-    if missing is not None and missing != Head(0, GENESIS):
-        yield missing.n, f"row {missing.n}, which was the head, is gone: the chain ends with row {last.n}"
+        if any(head.n == row.n and head.hash != row.hash for head in self._kept):
+            yield row.n, f"row {row.n} is not the one that was the head: the chain was written anew"
+        self._kept = [head for head in self._kept if head.n != row.n]
+        self.last, self._before = Head(row.n, row.hash), row.hash
+
+    def end(self, head: Head | None) -> Iterator[tuple[int, str]]:
+        """What is wrong if nothing more follows. `head`: where the chain ends, as far as that is known."""
+        if head is not None and head != self.last:
+            yield _ended_elsewhere(self.last, head)
+        for kept in self._kept:
+            yield kept.n, f"row {kept.n}, which was the head, is gone: the chain ends with row {self.last.n}"
+
+
+def broken(rows: Iterable[AuditRow], head: Head | None, *kept: Head) -> Iterator[tuple[int, str]]:
+    """Where a chain, from its first row on, is not what it was: row number and what is wrong."""
+    links = Links(*kept)
+    for row in rows:
+        yield from links.follow(row)
+    yield from links.end(head)
 
 
 def _ended_elsewhere(last: Head, head: Head) -> tuple[int, str]:
@@ -243,5 +304,13 @@ class AccessStore(ABC):
         """What follows row `n` of the audit, in the order of the chain."""
 
     @abstractmethod
+    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
+        """Reads the chain in one snapshot, from row `after` on (else from the lowest), and says what is wrong with it (see `Links`).
+
+        No more than `limit` rows, and none after as many characters of details as `size` says. `known`: a head that was kept.
+        """
+
     def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
-        """Reads the whole chain in one snapshot: where it ends, and what is wrong with it (see `broken`)."""
+        """Reads the whole chain: where it ends, and what is wrong with it."""
+        chain = self.audit_chain(known)
+        return chain.head, list(chain.problems)

@@ -514,7 +514,7 @@ class Execution(Record):
     name: str
     version: str
     queue: str
-    status: str  # with `running` for what is claimed
+    status: str  # `running`: it is claimed, and does not merely wait while somebody looks at it
     inputs: str
     result: str | None
     error: str | None

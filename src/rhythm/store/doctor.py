@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from rhythm.record import Record
-from rhythm.store.access import PAGE, AuditRow, Head, broken
+from rhythm.store.access import HIGHEST, LOWEST, MOST_PROBLEMS, PAGE, PAGE_SIZE, AuditRow, Chain, Head, Links
+from rhythm.store.audited import DecisionTold, TokenAct, TokenRow, Told, other_decisions, other_tokens, told_of_tokens
 from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
 
 TOLD = 20  # findings of one rule; the others are only counted
+DECISIONS = 100  # that are compared with the audit at a time: their comments may be long
 US = 1_000_000
 
 REPORT = "report it as a bug of Rhythm, unless somebody changed the database by hand or restored only a part of it"
@@ -113,6 +115,10 @@ RULES: Mapping[str, Rule] = {
         "a decision on an approval is in the audit, as whoever made it made it",
         "somebody changed decisions or audit by hand, or only a part was restored: `rhythm audit list --object ID` tells what was recorded",
     ),
+    "tokens_audited": Rule(
+        "a token is there, and allows what it allows, because somebody made it so, who is in the audit",
+        "somebody changed api_tokens by hand, or only a part was restored: revoke the token (`rhythm token revoke ID`) unless you know why",
+    ),
     "audit_chained": Rule(
         "the audit is one unbroken chain",
         "somebody changed it by hand, or only a part was restored: compare it with an export (`rhythm audit verify --file`)",
@@ -176,22 +182,55 @@ def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Jud
         if name in RULES
         for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
     ]
-    found += _bounded(Finding("audit_chained", f"row {n}", message) for n, message in verified(ask)[1])
+    found += _bounded(Finding("decisions_audited", *told) for told in _other_decisions(ask))
+    found += _bounded(Finding("tokens_audited", *told) for told in _other_tokens(ask))
+    chain = verified(ask)
+    found += [Finding("audit_chained", f"row {n}", message, chain.broken) for n, message in chain.problems[:TOLD]]
     found += _bounded(judge(Evidence(ask))) if judge else ()
     order = {name: position for position, name in enumerate(RULES)}
     return sorted(found, key=lambda finding: (order[finding.rule], finding.subject))
 
 
-def verified(ask: Ask, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
-    """Where the audit chain ends, and what is wrong with it."""
-    head = Head(*ask("audit_head")[0])
-    return head, list(broken(_audit_rows(ask), head, known))
+def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
+    """Decisions that the audit tells otherwise."""
+    after = ("", -1)
+    while page := [DecisionTold(*row) for row in ask("decisions_told", id=after[0], n=after[1], limit=DECISIONS)]:
+        yield from other_decisions(page)
+        after = (page[-1].approval_id, page[-1].n)
 
 
-def _audit_rows(ask: Ask) -> Iterator[AuditRow]:
-    after = 0
-    while rows := ask("audit_page", after=after, limit=PAGE):
-        after = rows[-1][0]
+def _other_tokens(ask: Ask) -> Iterator[tuple[str, str]]:
+    """Tokens that the audit tells otherwise, or does not know."""
+    told, after = dict[str, Told](), 0
+    while page := [TokenAct(*row) for row in ask("token_acts", after=after, limit=PAGE)]:
+        told_of_tokens(told, page)
+        after = page[-1].n
+    yield from other_tokens([TokenRow(*row) for row in ask("token_rows")], told)
+
+
+def verified(ask: Ask, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
+    """The audit chain from its lowest row on, or from row `after`, and what is wrong with it: all of it, or as much as was asked for.
+
+    Row `after` itself is read once more, and counts for nothing: whoever goes on from part to part comes to the end.
+    """
+    head, links, ended = Head(*ask("audit_head")[0]), Links(*([known] if known else ()), after=after), True
+    problems, count, read, characters = list[tuple[int, str]](), 0, 0, 0
+    for row in _audit_rows(ask, LOWEST if after is None else max(after.n, 1)):
+        if read == limit or (size is not None and characters >= size):
+            ended = False
+            break
+        if after is None or row.n > after.n:
+            read, characters = read + 1, characters + len(row.detail)
+        for problem in links.follow(row):
+            count += 1
+            problems += [problem] if count <= MOST_PROBLEMS else ()
+    last = list(links.end(head)) if ended else []
+    return Chain(head, links.last, read, ended, tuple(problems + last), count + len(last))
+
+
+def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:
+    while first <= HIGHEST and (rows := ask("audit_page", first=first, limit=PAGE, size=PAGE_SIZE)):
+        first = rows[-1][0] + 1
         yield from (AuditRow(*row) for row in rows)
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rhythm import visible
 from rhythm.record import Record
 
 LOG = "rhythm.worker"
@@ -156,8 +157,7 @@ def _traceback(text: str) -> str:
 
 def escaped(text: str, longest: int) -> str:
     """The text on one line, without what a terminal would obey, and cut where it gets long."""
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return cut if cut.isprintable() else "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return visible.escaped(text if len(text) <= longest else text[: longest - 1] + "…")
 
 
 class TextFormatter(logging.Formatter):
@@ -185,4 +185,4 @@ class JsonFormatter(logging.Formatter):
         item = {"time": at, "level": record.levelname.lower(), "logger": record.name, **(said or {**own, "message": record.getMessage()})}
         if record.exc_info:
             item["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(item, default=str)
+        return visible.escaped_json(json.dumps(item, default=str))

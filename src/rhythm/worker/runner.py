@@ -219,6 +219,10 @@ class InProcessRunner(Runner):
         error = load(execution.error or "null")
         return Run(id, execution.status, error, program, *error.pop("at", (1, 1)))
 
+    def close(self) -> None:
+        """Closes its store."""
+        self.store.close()
+
     def untaken(self, id: str) -> list[str]:
         """The names of signals that an execution has never taken."""
         return [mail.name for mail in self.store.mail([id]).get(id, ())]

@@ -15,15 +15,14 @@ from typing import ClassVar
 
 from rhythm.engine import schedules
 from rhythm.engine.payload import load
-from rhythm.engine.recheck import could_go_on, timers_of
+from rhythm.engine.recheck import could_go_on, snapshot_of, timers_of
 from rhythm.engine.turns import Programs, needed
 from rhythm.errors import InvalidProgram, StoreError, UnknownWorkflow
 from rhythm.ids import encode_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.base import TERMINAL, Loaded, Store
+from rhythm.store.base import TERMINAL, Store
 from rhythm.store.schedules import Fire
-from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.heartbeat import Heartbeat
 
 BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
@@ -214,7 +213,7 @@ class Sweeper(Service):
 
     def _recheck(self, ids: list[str]) -> list[str]:
         rows = {row.id: row for row in self.store.load(ids) if row.status < TERMINAL and not row.paused}
-        parked = {id: snapshot for id, row in rows.items() if (snapshot := _snapshot(row)) is not None}
+        parked = {id: snapshot for id, row in rows.items() if (snapshot := snapshot_of(row)) is not None}
         outcomes = self.store.outcomes([needed(id, snapshot) for id, snapshot in parked.items()])
         mail = self.store.mail(list(parked))
         awaited = [(id, n) for id, snapshot in parked.items() for n in timers_of(snapshot.awaiting)]
@@ -225,14 +224,6 @@ class Sweeper(Service):
             if program and could_go_on(rows[id], program, snapshot, outcomes.get(id, ()), mail.get(id, ())):
                 stuck[id] = rows[id].seq
         return self.store.mend(stuck, gone) if stuck else []
-
-
-def _snapshot(row: Loaded) -> Snapshot | None:
-    """What cannot be read is left to whoever takes its next turn."""
-    try:
-        return decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
-    except InvalidProgram:
-        return None
 
 
 class Pruner(Service):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, Head, StoredToken, chained, stored_token, token_acts
+from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, StoredToken, authorise, stored_token, token_acts
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.rows import US, fields
 from rhythm.store.postgres.session import Session, alone, transaction
@@ -58,7 +58,7 @@ class PostgresAccess(Session, AccessStore):
         return stored_token(rows[0]) if rows else None
 
     def _recorded(self, before: StoredToken | None, after: StoredToken, actor: Actor | None) -> StoredToken:
-        self._audit(actor, token_acts(before, after), after.now)
+        self._record(actor, token_acts(before, after), after.now)
         return after
 
     def _business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
@@ -70,19 +70,25 @@ class PostgresAccess(Session, AccessStore):
         roots = self.db.all("root_names", ids=[execution_id]) if token and token.limited else []
         return token.entitlement(roots[0][1] if roots else None) if token else ((), ())
 
+    def _authorise(self, actor: Actor | None) -> None:
+        """Refuses an act with a token that does not allow it any more; until the end of the transaction it stays as it is."""
+        if actor is not None and actor.token is not None:
+            rows = self.db.all("share_token", id=actor.token)
+            authorise(actor, stored_token(rows[0]) if rows else None)
+
     # the audit
 
-    def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
-        """Records what this transaction does, as its last statement; without an actor nobody asked for it."""
-        if actor is None or not acts:
-            return
-        rows = chained(Head(*self.db.all("lock_audit_head")[0]), actor, acts, now)
-        self.db.batch("insert_audit", [fields(row) for row in rows], last=rows[-1].n, head=rows[-1].hash)
+    def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int | None) -> None:
+        """Adds to the audit, as the last statement of the transaction; without an actor nobody asked for it. For acts: see `_record`."""
+        if actor is not None:
+            who = {"actor": actor.name, "token": actor.token, "source": actor.source}
+            self.db.batch("insert_audit", [fields(act) for act in acts], at=now, **who)
 
-    def _record(self, actor: Actor | None, acts: Sequence[Act]) -> None:
-        """`_audit` of what is done now."""
-        if actor is not None and acts:
-            self._audit(actor, acts, self.db.now())
+    def _record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None:
+        """Records what this transaction does, at its end, or refuses it: if the token of the actor does not allow it any more."""
+        if acts:
+            self._authorise(actor)
+            self._audit(actor, acts, now)
 
     @alone
     def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:

@@ -1,12 +1,8 @@
--- name: lock_audit_head
--- The last lock of its transaction: whoever has it waits for nobody.
-SELECT n, hash FROM audit_head FOR UPDATE
-
 -- name: insert_audit
-WITH moved AS (UPDATE audit_head SET n = %(last)s, hash = %(head)s)
-INSERT INTO audit (n, at, actor, token, source, action, object, detail, prev, hash)
-SELECT * FROM unnest(%(n)s::bigint[], %(at)s::bigint[], %(actor)s::text[], %(token)s::text[], %(source)s::text[], %(action)s::text[],
-  %(object)s::text[], %(detail)s::text[], %(prev)s::text[], %(hash)s::text[])
+-- Numbers and hashes are the database's, behind the head, which is the last lock of the transaction: whoever has it waits for nobody.
+INSERT INTO audit (at, actor, token, source, action, object, detail)
+SELECT coalesce(%(at)s::bigint, now_us()), %(actor)s::text, %(token)s::text, %(source)s::text, x.action, x.object, x.detail
+FROM unnest(%(action)s::text[], %(object)s::text[], %(detail)s::text[]) WITH ORDINALITY AS x(action, object, detail, i) ORDER BY x.i
 
 -- name: audit
 SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit
@@ -33,6 +29,11 @@ FROM api_tokens ORDER BY created_at DESC, id DESC
 -- Until the end of the transaction it keeps its roles.
 SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
 FROM api_tokens WHERE id = %(id)s FOR SHARE
+
+-- name: shared_token
+-- A column of what another statement returns: the token, which keeps its roles until the end of the transaction.
+, (SELECT json_build_array(id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at,
+  revoked_by, now_us()) FROM api_tokens WHERE id = %(token)s FOR SHARE)
 
 -- name: lock_token
 SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()

@@ -87,7 +87,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
         paused = {row[0] for row in self.db.all("pause", ids=sorted(known), **values)}
         told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
-        self._audit(actor, [Act("execution.pause", id, told) for id in known if id in paused], now)
+        self._record(actor, [Act("execution.pause", id, told) for id in known if id in paused], now)
         return {id: id in paused for id in known}
 
     @transaction
@@ -102,7 +102,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         if data != "null":
             self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
         told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
-        self._audit(actor, [Act("execution.resume", id, told) for id in known if id in resumed], now)
+        self._record(actor, [Act("execution.resume", id, told) for id in known if id in resumed], now)
         return {id: id in resumed for id in known}
 
     def _known(self, ids: Sequence[str]) -> list[str]:

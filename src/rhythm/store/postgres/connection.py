@@ -136,11 +136,12 @@ class Connection:
     def do(self, name: str, /, **values: Any) -> None:
         self.query(SQL[name], values)
 
-    def batch(self, name: str, rows: Sequence[Mapping[str, Any]], /, **values: Any) -> list[Row]:
-        """A statement over rows that it gets as one array for each column; no rows, no statement."""
+    def batch(self, name: str, rows: Sequence[Mapping[str, Any]], more: str = "", /, **values: Any) -> list[Row]:
+        """A statement over rows that it gets as one array for each column; no rows, no statement. `more`: what it returns, too."""
         if not rows:
             return []
-        answer = self.query(SQL[name], {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
+        text = SQL[name] + SQL[more] if more else SQL[name]
+        answer = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
         return answer.fetchall() if answer.description else []
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
@@ -198,6 +199,8 @@ class Connection:
                     raise StoreError(f"{LOCKED}: {problem}") from problem
                 except errors.ProgramLimitExceeded:  # of a value: to send it again would not help
                     raise
+                except errors.RaiseException as problem:  # of a trigger of ours
+                    raise StoreError(f"the PostgreSQL database refuses it: {problem.diag.message_primary}") from problem
                 except (psycopg.OperationalError, psycopg.InternalError, psycopg.InterfaceError) as problem:
                     self._forget()  # also that of a server that may only be read: the next may lead to the one that took its place
                     raise Unavailable(f"the PostgreSQL database did not answer: {problem}") from problem

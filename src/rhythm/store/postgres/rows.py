@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
+from rhythm.store.access import Actor, authorise, stored_token
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
 
@@ -91,9 +93,10 @@ class Rows:
 
     # starting
 
-    def start(self, executions: Sequence[NewExecution], now: int | None) -> set[str]:
-        """The ids of those that are new; they are ready, unless they are held back. Without a time it is now."""
-        created, now = self.insert(executions, now)
+    def start(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> set[str]:
+        """The ids of those that are new; they are ready, unless they are held back. Without a time it is now. An actor with a token must
+        still be allowed to."""
+        created, now = self.insert(executions, now, actor)
         self.make_ready(
             [
                 dict(
@@ -112,9 +115,9 @@ class Rows:
         )
         return created
 
-    def insert(self, executions: Sequence[NewExecution], now: int | None) -> tuple[set[str], int]:
+    def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
-        rows = self.db.batch("insert_executions", [_columns(new) for new in executions], now=now)
+        rows = self._inserted([_columns(new) for new in executions], now, actor)
         created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
         now = rows[0][1] - later[rows[0][0]] if rows else 0
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
@@ -122,6 +125,15 @@ class Rows:
         self.insert_blobs(contexts)
         self.contribute([(new.id, new.contributors) for new in executions if new.id in created and new.contributors], now)
         return created, now
+
+    def _inserted(self, columns: Sequence[dict[str, Any]], now: int | None, actor: Actor | None) -> list[Row]:
+        """The token comes with the answer, so that a start with one costs no more than a start without."""
+        if actor is None or actor.token is None:
+            return self.db.batch("insert_executions", columns, now=now)
+        rows = self.db.batch("insert_executions", columns, "shared_token", now=now, token=actor.token)
+        if rows:
+            authorise(actor, stored_token(rows[0][2]) if rows[0][2] else None)
+        return rows
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """The large ones of these snapshots, by execution; what was there before is gone."""

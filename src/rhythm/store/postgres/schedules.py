@@ -23,7 +23,7 @@ FIRE = Fire._fields[:-1]  # all but the time, which is the same for all
 class PostgresSchedules(Session):
     if TYPE_CHECKING:  # of the store and its other parts
 
-        def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
+        def _record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None: ...
         def _cancel(self, ids: Sequence[str]) -> dict[str, bool]: ...
         def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]: ...
 
@@ -44,7 +44,7 @@ class PostgresSchedules(Session):
         after = change(before, now)
         if after != before:
             self._put_schedules({name: after})
-            self._audit(actor, [changed(action, name, before, after)], now)
+            self._record(actor, [changed(action, name, before, after)], now)
         return after
 
     def _put_schedules(self, schedules: Mapping[str, Schedule | None]) -> None:
@@ -76,7 +76,7 @@ class PostgresSchedules(Session):
         now = rows[0][-1]
         firings = plan([Due(schedule, tuple(running[schedule.name]), now) for schedule in _schedules(rows)])
         fires = self._fire_slots(firings, now)
-        self._audit(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
+        self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
         return fires
 
     def _fire_slots(self, firings: Sequence[Firing], now: int) -> list[Fire]:

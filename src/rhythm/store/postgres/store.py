@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
-from rhythm.store.access import Act, Actor, Head, act
+from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -161,7 +161,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self._set_triggers(definitions)
         if schedules is not None:
             self._register_schedules(definitions, schedules)
-        self._record(actor, acts)
+        self._authorise(actor)
+        self._audit(actor, acts, None)
 
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
@@ -192,9 +193,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def start(self, executions: Sequence[NewExecution], on_conflict: str = "return", actor: Actor | None = None) -> list[Started]:
         replaced = self._let_go_of_keys(executions) if on_conflict == "replace" else []
-        created = self.rows.start(executions, None)
+        created = self.rows.start(executions, None, actor)
         if len(created) == len(executions):
-            self._record(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced])
+            self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], None)
             return [Started(new.id, created=True) for new in executions]
         started = self._found(executions, created)
         if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
@@ -469,7 +470,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         if not self.db.batch("insert_signals", [mail_row(signal)], now=now):
             raise UndoneError("duplicate")
         self.rows.contribute([(id, provenance_of(actor).contributors)], now)
-        self._audit(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
+        self._record(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
         return "sent"
 
     @transaction
@@ -515,7 +516,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         now = self.db.now()
         self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)
         self.rows.contribute([(started.id, provenance_of(actor).contributors)], now)
-        self._audit(actor, [act("execution.retry", id, retry=started.id)], now)
+        self._record(actor, [act("execution.retry", id, retry=started.id)], now)
         return started
 
     @transaction
@@ -729,9 +730,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return examine(self._ask, doctor_sql(), self.db.now(), grace_s, judge)
 
     @transaction
-    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
         self.db.freeze()
-        return verified(self._ask, known)
+        return verified(self._ask, known, after, limit, size)
 
     @transaction
     def health(self) -> Health:

@@ -6,7 +6,20 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, Head, StoredToken, chained, stored_token, token_acts
+from rhythm.store.access import (
+    AccessStore,
+    Act,
+    Actor,
+    AuditRow,
+    Filter,
+    Grant,
+    Head,
+    StoredToken,
+    authorise,
+    chained,
+    stored_token,
+    token_acts,
+)
 from rhythm.store.sqlite.session import SQL, US, Session
 
 
@@ -65,7 +78,7 @@ class SqliteAccess(Session, AccessStore):
         """The token as this transaction leaves it."""
         after = self._token(id, now)
         assert after is not None
-        self._audit(actor, token_acts(before, after), now)
+        self._record(actor, token_acts(before, after), now)
         return after
 
     def _business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
@@ -76,16 +89,26 @@ class SqliteAccess(Session, AccessStore):
         root = self._one("root_names", json.dumps([execution_id])) if token and token.limited else None
         return token.entitlement(root and root[1]) if token else ((), ())
 
+    def _authorise(self, actor: Actor | None, now: int) -> None:
+        """Refuses an act with a token that does not allow it any more."""
+        if actor is not None and actor.token is not None:
+            authorise(actor, self._token(actor.token, now))
+
     # the audit
 
     def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
-        """Records what this transaction does, as its last statement; without an actor nobody asked for it."""
+        """Adds to the audit; without an actor nobody asked for it. For acts: see `_record`."""
         if actor is None or not acts:
             return
         rows = chained(Head(*self._one("audit_head")), actor, acts, now)
         for row in rows:
             self._all("insert_audit", *row.astuple())
-        self._all("move_audit_head", rows[-1].n, rows[-1].hash)
+
+    def _record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
+        """Records what this transaction does, or refuses it: if the token of the actor does not allow it any more."""
+        if acts:
+            self._authorise(actor, now)
+            self._audit(actor, acts, now)
 
     def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
         where, args = list[str](), list[Any]()

@@ -2,10 +2,8 @@
 SELECT n, hash FROM audit_head
 
 -- name: insert_audit
+-- It moves the head, too: the triggers of the table see to that.
 INSERT INTO audit (n, at, actor, token, source, action, object, detail, prev, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-
--- name: move_audit_head
-UPDATE audit_head SET n = ?, hash = ?
 
 -- name: audit
 SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit

@@ -126,7 +126,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             paused = {id: bool(self._count("pause", {**values, "id": id})) for id in known}
             self._look_up(known, paused, now)
             detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
-            self._audit(actor, [Act("execution.pause", id, detail) for id, changed in paused.items() if changed], now)
+            self._record(actor, [Act("execution.pause", id, detail) for id, changed in paused.items() if changed], now)
             return paused
 
     def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
@@ -141,7 +141,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             self._look_up(known, resumed, now)
             self._queue_again(id for id, changed in resumed.items() if changed)
             told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
-            self._audit(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
+            self._record(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
             return resumed
 
     def _known(self, ids: Sequence[str]) -> dict[str, Any]:

@@ -382,17 +382,35 @@ FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id WHERE a.ended_a
 SELECT d.approval_id AS subject, d.decision || ' of ' || d.actor || ' is not in the audit' AS message
 FROM approval_decisions d
 WHERE NOT EXISTS (SELECT 1 FROM audit a WHERE a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
-  AND a.at = d.at AND a.token IS d.token)
+  AND a.at = d.at AND a.token IS d.token AND a.n > 0)
 UNION ALL
 SELECT a.object, a.action || ' of ' || a.actor || ' is in the audit, and the decision is gone'
 FROM audit a JOIN approvals p ON p.id = a.object
-WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') AND a.source <> 'service'
+WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') AND NOT (a.action = 'approval.escalate' AND a.source = 'service')
   AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.object AND 'approval.' || d.decision = a.action AND d.actor = a.actor
-    AND d.at = a.at)
+    AND d.at = a.at AND d.token IS a.token)
+
+-- name: decisions_told
+-- Decisions with what the audit tells of them; whether that is the same is judged by the code.
+SELECT d.approval_id, d.n, d.decision, d.actor, d.role, d.comment, d.shown, a.detail
+FROM approval_decisions d JOIN audit a ON a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
+  AND a.at = d.at AND a.token IS d.token AND a.n > 0
+WHERE (d.approval_id, d.n) > (:id, :n) ORDER BY d.approval_id, d.n LIMIT :limit
+
+-- name: token_acts
+-- What the audit tells of tokens, in its order.
+SELECT n, at, action, object, detail FROM audit
+WHERE action IN ('token.create', 'token.change', 'token.revoke') AND n > :after ORDER BY n LIMIT :limit
+
+-- name: token_rows
+SELECT id, name, hash, roles, business_roles, expires_at, revoked_at FROM api_tokens ORDER BY id
 
 -- name: audit_head
 SELECT n, hash FROM audit_head
 
 -- name: audit_page
--- The chain in its order; whether it is unbroken is judged by the code that writes it.
-SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit WHERE n > :after ORDER BY n LIMIT :limit
+-- The chain in its order, until the page has enough rows or is large enough; whether it is unbroken is judged by the code that reads it.
+SELECT n, at, actor, token, source, action, object, detail, prev, hash
+FROM (SELECT p.*, sum(length(detail)) OVER (ORDER BY n) - length(detail) AS before
+  FROM (SELECT * FROM audit WHERE n >= :first ORDER BY n LIMIT :limit) AS p) AS page
+WHERE before < :size ORDER BY n

@@ -425,11 +425,14 @@ SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1) LIMIT ?
 
 -- name: execution
+-- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
+-- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
 SELECT e.id, e.type, e.name, e.version, e.queue,
-  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused' WHEN e.status < 5 AND r.state = 1 THEN 'running' ELSE
+  CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
+    WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
-  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, coalesce(r.attempt, 0)) AS attempt, e.max_attempts,
+  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) AS attempt, e.max_attempts,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, e.attributes,
   e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
@@ -447,8 +450,9 @@ WITH RECURSIVE found(prefix, name) AS (
 SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
 
 -- name: stamps
--- What changes whenever an execution does, for those who follow it; nothing large is read.
-SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, coalesce(r.attempt, 0)) || '-' || e.status || '-' || (coalesce(r.state, 0) = 1) || '-' ||
+-- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
+SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) || '-' || e.status || '-' ||
+  (CASE WHEN r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 1 ELSE 0 END) || '-' ||
   coalesce(e.cancel_requested_at, 0) || '-' || coalesce(e.paused_at, 0)
 FROM json_each(?) x JOIN executions e ON e.id = x.value LEFT JOIN ready r ON r.id = e.id
 LEFT JOIN workflow_execution_context c ON c.execution_id = e.id

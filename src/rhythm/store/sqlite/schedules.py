@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class SqliteSchedules(Session):
     if TYPE_CHECKING:  # of the store and its other parts
 
-        def _audit(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
+        def _record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
         def _cancel(self, id: str, row: Any, now: int) -> bool: ...
         def _start(self, new: NewExecution, now: int) -> Started: ...
 
@@ -36,7 +36,7 @@ class SqliteSchedules(Session):
             after = change(before, now)
             if after != before:
                 self._put_schedules({name: after})
-                self._audit(actor, [changed(action, name, before, after)], now)
+                self._record(actor, [changed(action, name, before, after)], now)
             return after
 
     def _put_schedules(self, schedules: Mapping[str, Schedule | None]) -> None:
@@ -63,7 +63,7 @@ class SqliteSchedules(Session):
             found = [Schedule(*row) for row in self._all("schedules", json.dumps(list(names)))]
             firings = plan([Due(schedule, self._running_of(schedule.name), now) for schedule in found])
             fires = [fire for firing in firings for fire in self._fire_slots(firing, now)]
-            self._audit(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
+            self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
             return fires
 
     def _running_of(self, name: str) -> tuple[str, ...]:

@@ -6,11 +6,12 @@ before they are acknowledged.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +27,8 @@ SQL = {
 }
 BUSY_MS = 30_000
 US = 1_000_000
+PRIVATE = 0o600  # the permissions of a new file; a umask may take more away
+_making = threading.Lock()  # to close a file gives up the locks that other connections of this process have on it: so nobody has any yet
 
 Clock = Callable[[], int]
 
@@ -41,7 +44,18 @@ def connect(path: str, mode: str) -> sqlite3.Connection:
     )
 
 
+def _make_private(path: str) -> None:
+    """Makes an empty file that only its owner reads, if there is none: it will have inputs, results and the audit in it. What SQLite
+    puts beside it has the permissions of the file itself. If this cannot be done, whoever opens the file says why."""
+    if path == ":memory:":
+        return
+    with _making, suppress(OSError):
+        os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+
+
 def _opened(path: str, clock: Clock, create: bool) -> sqlite3.Connection:
+    if create:
+        _make_private(path)
     db = connect(path, "rwc" if create else "rw")
     mode = "journal_mode = WAL" if create else "schema_version"  # to read the version is to find out whether it is a database
     try:

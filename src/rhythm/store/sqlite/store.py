@@ -12,7 +12,7 @@ from typing import Any
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store import base
-from rhythm.store.access import Act, Actor, Head, act
+from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -130,6 +130,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._set_triggers(row)
             if schedules is not None:
                 self._register_schedules(definitions, schedules)
+            self._authorise(actor, self.clock())
             self._audit(actor, acts, self.clock())
 
     def _set_triggers(self, row: dict[str, Any]) -> None:
@@ -157,6 +158,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             replaced = [id for new in executions if on_conflict == "replace" for id in self._let_go_of_key(new, now)]
             started = [self._start(execution, now) for execution in executions]
             base.refuse_conflicts(executions, started, on_conflict)
+            if any(found.created for found in started):
+                self._authorise(actor, now)
             self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], now)
             return started
 
@@ -267,7 +270,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             by = actor.name if actor else ""
             changed = bool(self._count("pause_queue", name, by, reason) if paused else self._count("resume_queue", name))
-            self._audit(actor, base.queue_acts(name, paused, reason) if changed else (), self.clock())
+            self._record(actor, base.queue_acts(name, paused, reason) if changed else (), self.clock())
             return changed
 
     def queues(self) -> list[Queue]:
@@ -547,7 +550,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
             self._deliver(signal, sender_of(actor), self.clock())
-            self._audit(actor, [_sent(signal)], self.clock())
+            self._record(actor, [_sent(signal)], self.clock())
             return "sent"
 
     def _deliver(self, signal: NewSignal, sender: Sender | None, now: int) -> bool:
@@ -577,7 +580,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             if not self._publish(event, sender_of(actor), self.clock()):
                 return "duplicate"
-            self._audit(actor, [act("event.publish", event.id, type=event.type)], self.clock())
+            self._record(actor, [act("event.publish", event.id, type=event.type)], self.clock())
             return "published"
 
     def _publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:
@@ -622,7 +625,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             now = self.clock()
             known = {id: self._one("status_of", id) for id in ids}
             asked = {id: self._cancel(id, row, now) for id, row in known.items() if row}
-            self._audit(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
+            self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
             return asked
 
     def _cancel(self, id: str, row: Any, now: int) -> bool:
@@ -646,7 +649,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             for id, live in ended.items():
                 if live:
                     self._terminate(id, now)
-            self._audit(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
+            self._record(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
             return ended
 
     def _terminate(self, id: str, now: int) -> None:
@@ -677,7 +680,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             started, now = self._store_family(base.asked_by(plan(family), provenance_of(actor))), self.clock()
             self._all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})
             self._contribute(started.id, provenance_of(actor).contributors, now)
-            self._audit(actor, [act("execution.retry", id, retry=started.id)], self.clock())
+            self._record(actor, [act("execution.retry", id, retry=started.id)], now)
             return started
 
     def family(self, id: str) -> Family:
@@ -863,9 +866,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._snapshot() as ask:
             return examine(ask, doctor_sql(), self.clock(), grace_s, judge)
 
-    def verify_audit(self, known: Head | None = None) -> tuple[Head, list[tuple[int, str]]]:
+    def audit_chain(self, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
         with self._snapshot() as ask:
-            return verified(ask, known)
+            return verified(ask, known, after, limit, size)
 
     def health(self) -> Health:
         with self._snapshot() as ask:

@@ -1,0 +1,59 @@
+"""Lines of an exported audit: each is one row, or is refused with its number and what is wrong with it.
+
+Whoever verifies a file need not trust it: a line is read as strictly as a request (no key twice, nothing nested, no number beyond 64
+bits), so that what we hash is what every other reader of the line sees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO, Any
+
+from rhythm.engine.payload import parse
+from rhythm.errors import InvalidPayload
+from rhythm.limits import DEFAULT_LIMITS
+from rhythm.store.access import AuditRow
+
+LONGEST_LINE = 16_000_000  # bytes: no row that was ever written takes as many
+LIMITS = DEFAULT_LIMITS.replace(payload_bytes=LONGEST_LINE, text_bytes=LONGEST_LINE)
+HASH = re.compile("[0-9a-f]{64}")
+NUMBERS, HASHES, OPTIONAL = ("n", "at"), ("prev", "hash"), ("token",)
+
+
+def exported_rows(lines: IO[bytes]) -> Iterator[AuditRow]:
+    """The rows of what `rhythm audit export` has printed; `ValueError` for the first line that is none."""
+    number = 0
+    while line := lines.readline(LONGEST_LINE + 1):
+        number += 1
+        try:
+            yield _row(line)
+        except (InvalidPayload, ValueError) as problem:
+            raise ValueError(f"line {number} is no row of an audit: {problem}; give what `rhythm audit export` has printed") from None
+
+
+def _row(line: bytes) -> AuditRow:
+    if len(line) > LONGEST_LINE:
+        raise ValueError(f"it is longer than {LONGEST_LINE:,} bytes")
+    values = parse(line, "it", LIMITS)
+    if not isinstance(values, dict):
+        raise ValueError("it is no object")
+    for name in AuditRow._fields:
+        if name not in values:
+            raise ValueError(f"{name} is missing")
+        if problem := _problem(name, values[name]):
+            raise ValueError(f"{name} is {problem}, not {values[name]!r:.80}")
+    if other := sorted(values.keys() - set(AuditRow._fields)):
+        raise ValueError(f"{other[0]!r:.80} is none of its keys")
+    return AuditRow(**values)
+
+
+def _problem(name: str, value: Any) -> str:
+    """What the value of a row should be and is not; empty if it is."""
+    if name in NUMBERS:
+        return "" if type(value) is int else "a whole number"
+    if name in OPTIONAL and value is None:
+        return ""
+    if not isinstance(value, str):
+        return "a text"
+    return "a hash of 64 digits" if name in HASHES and not HASH.fullmatch(value) else ""

@@ -1,0 +1,183 @@
+"""Whatever is done with a token is done only if the token allows it in that moment: it is looked up in the transaction of the act."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+import pytest
+
+from rhythm.engine.retried import anew
+from rhythm.errors import Denied, TokenRevoked
+from rhythm.store.access import Actor, Grant
+from rhythm.store.base import WORKFLOW, Definition, NewEvent, NewExecution, NewSignal, Store
+from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
+from tests.store.test_audit import within
+from tests.store.test_conformance import Clock
+from tests.store.test_round_trips import asked
+from tests.store.test_tokens import WAITING
+from tests.support.postgres import TABLES, Schemas
+from tests.support.stores import Stores, rows
+
+__all__ = ["asked"]
+
+NEEDED = ("execution:cancel", "queue:write")
+ANN = Actor("ann", token="t1", source="10.0.0.1", needs=NEEDED)
+EVERY = Schedule("daily", "main", every_us=10**9, next_at=2 * 10**15)
+
+
+def execution(id: str) -> NewExecution:
+    return NewExecution(id, WORKFLOW, "main", "default", version="1")
+
+
+def run_now(due: Sequence[Due]) -> list[Firing]:
+    return [
+        Firing(each.schedule.name, 3 * 10**15, fires=(NewFire(Fire("daily", 1, "started", "run", manual=True), execution("run")),))
+        for each in due
+    ]
+
+
+ACTS: dict[str, Callable[[Store, Actor], Any]] = {
+    "register": lambda store, actor: store.register([Definition("main", "1", "flow", "", "{}")], None, actor),
+    "start": lambda store, actor: store.start([execution("new"), execution("live")], "return", actor),
+    "pause_queue": lambda store, actor: store.pause_queue("mail", True, actor),
+    "signal": lambda store, actor: store.signal(NewSignal("live#1", "live", "go", "1"), 10, actor),
+    "publish": lambda store, actor: store.publish(NewEvent("e1", "paid", "1"), actor),
+    "cancel": lambda store, actor: store.cancel(["live"], actor),
+    "terminate": lambda store, actor: store.terminate(["live"], actor),
+    "pause": lambda store, actor: store.pause(["live"], actor=actor),
+    "resume": lambda store, actor: store.resume(["held"], actor=actor),
+    "retry": lambda store, actor: store.retry("over", lambda family: anew(family, "again", "1"), actor),
+    "change_schedule": lambda store, actor: store.change_schedule("weekly", lambda before, now: EVERY.replace(name="weekly"), actor),
+    "fire_schedules": lambda store, actor: store.fire_schedules(["daily"], run_now, actor),
+    "create_token": lambda store, actor: store.create_token(Grant("t3", "eve", "h", ("admin",), (), None), actor),
+    "revoke_token": lambda store, actor: store.revoke_token("t2", actor),
+    "change_token": lambda store, actor: store.change_token("t2", ("admin",), None, actor),
+}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(stores: Stores, clock: Clock) -> Store:
+    return prepared(stores.empty_store(clock))
+
+
+def prepared(store: Store) -> Store:
+    """With something for every act, and the tokens t1 and t2, of which the first is valid for a minute."""
+    store.register([Definition("main", "1", "flow", "", "{}")])
+    store.start([execution(id) for id in ("live", "held", "over")])
+    store.pause(["held"])
+    store.terminate(["over"])
+    store.change_schedule("daily", lambda before, now: EVERY)
+    for id in ("t1", "t2"):
+        store.create_token(Grant(id, "ann", id, ("operator",), (), 60.0))
+    return store
+
+
+def contents(store: Store) -> dict[str, list[str]]:
+    """All that is stored, but for tokens."""
+    tables = [table for table in (*TABLES.split(", "), "audit", "audit_head") if table != "api_tokens"]
+    return {table: sorted(map(repr, rows(store, f"SELECT * FROM {table}"))) for table in tables}
+
+
+def test_every_act_of_a_store_is_one_of_these() -> None:
+    acts = {name for name, method in inspect.getmembers(Store, inspect.isfunction) if "actor" in inspect.signature(method).parameters}
+    assert acts == ACTS.keys()
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_what_a_token_allows_is_done_while_it_does(store: Store, name: str) -> None:
+    before = (contents(store), store.tokens())
+    ACTS[name](store, ANN)
+    assert (contents(store), store.tokens()) != before or name == "register"
+
+
+@pytest.mark.parametrize("why", ["revoked", "expired", "unknown"])
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_is_done_with_a_token_that_is_not_valid_any_more(store: Store, clock: Clock, name: str, why: str) -> None:
+    actor = ANN
+    if why == "revoked":
+        store.revoke_token("t1")
+    elif why == "expired":
+        clock.forward(60)
+    else:
+        actor = ANN.replace(token="none")
+    before = (contents(store), store.tokens())
+    with pytest.raises(TokenRevoked, match="is not valid any more"):
+        ACTS[name](store, actor)
+    assert (contents(store), store.tokens()) == before
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes(store: Store, name: str) -> None:
+    store.change_token("t1", ("author",), None)
+    before = (contents(store), store.tokens())
+    with pytest.raises(Denied, match="takes the permission execution:cancel") as refused:
+        ACTS[name](store, ANN)
+    assert refused.value.code == "permission_missing"
+    assert (contents(store), store.tokens()) == before
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_a_revocation_waits_for_what_is_done_with_the_token(stores: Stores, store: Any, clock: Clock, name: str) -> None:
+    """So the audit never has an act after the revocation of the token that it was done with."""
+    other, order = stores.store(clock), list[str]()
+
+    def revoke() -> None:
+        other.revoke_token("t1")
+        order.append("revoked")
+
+    thread = threading.Thread(target=revoke)
+
+    def act() -> None:
+        ACTS[name](store, ANN)
+        thread.start()
+        while isinstance(stores, Schemas) and thread.is_alive() and not stores.admin.execute(WAITING).fetchall():
+            pass
+        order.append("done")
+
+    if isinstance(stores, Schemas):
+        within(store, act)
+        thread.join()
+        assert order == ["done", "revoked"]
+    else:  # one transaction at a time: the act has the file
+        ACTS[name](store, ANN)
+        revoke()
+
+
+def test_a_start_with_a_token_asks_no_more_often_than_one_without(schemas: Schemas, asked: list[None]) -> None:
+    store, counts = schemas.direct_store(), list[int]()
+    store.create_token(Grant("t1", "ann", "h", ("operator",), (), None))
+    for actor in (None, Actor("ann"), ANN):
+        del asked[:]
+        store.start([execution(f"w{len(counts)}")], "return", actor)
+        counts.append(len(asked))
+    assert len(set(counts)) == 1
+
+
+def test_an_act_with_a_token_asks_once_more_than_one_without(schemas: Schemas, asked: list[None]) -> None:
+    store, counts = schemas.direct_store(), list[int]()
+    store.create_token(Grant("t1", "ann", "h", ("operator",), (), None))
+    for name, actor in (("a", Actor("ann")), ("b", ANN)):
+        del asked[:]
+        store.pause_queue(name, True, actor)
+        counts.append(len(asked))
+    assert counts == [4, 5]
+
+
+def test_within_the_transaction_of_a_caller_it_is_the_same(stores: Stores, store: Any) -> None:
+    store.revoke_token("t1")
+    if not isinstance(stores, Schemas):
+        return
+    with psycopg.connect(stores.url) as connection:
+        with pytest.raises(TokenRevoked):
+            store.within(connection).start([execution("joined")], "return", ANN)
+        store.within(connection).start([execution("other")], "return", Actor("ann"))
+    assert (set(store.get(["joined", "other"])), connection.closed) == ({"other"}, True)
