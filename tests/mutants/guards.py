@@ -1122,7 +1122,7 @@ ACCESS = (
     Guard(
         "a token that has lost a permission does not allow what takes it",
         acting("nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes"),
-        engine=(Change("store/access.py", "authorise", "if not allows(token.roles, permission):", "if False:"),),
+        engine=(Change("store/access.py", "authorise", "if not still_allows(token.roles, actor.token_roles, permission):", "if False:"),),
     ),
     Guard(
         "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
@@ -1507,6 +1507,11 @@ SCOPES = (
         "a decision goes by the root", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
         (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
         (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+    ),
+    Guard(
+        "an act takes the roles by which it was let in", some_names("an_act_takes_the_roles_by_which_it_was_let_in"),
+        engine=(Change("store/access.py", "authorise", "still_allows(token.roles, actor.token_roles, permission)",
+                       "still_allows(token.roles, token.roles, permission)"),),
     ),
     Guard(
         "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),

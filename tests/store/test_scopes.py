@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import pytest
 
 from rhythm.engine.turns import forbidden
+from rhythm.errors import Denied
 from rhythm.store.access import Actor, Grant
 from rhythm.store.approvals import Decision, NewApproval
 from rhythm.store.base import PAUSED, TASK, NewExecution, NewSignal, Store
@@ -125,7 +127,9 @@ def signal_to(id: str, sender: str | None = None) -> NewSignal:
 
 def test_a_signal_of_somebody_with_a_role_for_some_names_arrives(store: Store, clock: Clock) -> None:
     filled(store, clock, "order")
-    assert store.signal(signal_to("0"), 9, Actor("ann", token="t", token_roles=("operator:order*",))) == "sent"
+    store.create_token(Grant("t", "ann", "0" * 64, ("operator:order*",), (), None))
+    ann = Actor("ann", token="t", token_roles=("operator:order*",), needs=("execution:signal",))
+    assert store.signal(signal_to("0"), 9, ann) == "sent"
     assert [mail.payload for mail in store.mail(["0"])["0"]] == ["1"]
 
 
@@ -162,3 +166,28 @@ def test_a_workflow_reaches_whom_those_who_asked_for_it_might(store: Store, role
 )
 def test_what_a_workflow_may_not_do_at_all(authority: list[list[str]] | None, expected: set[str]) -> None:
     assert forbidden(None if authority is None else json.dumps(authority)) == expected
+
+
+# acts
+
+
+@pytest.mark.parametrize(
+    ("by_then", "allowed"),
+    [
+        (("operator:order*", "viewer"), True),  # those of before
+        (("viewer", "operator"), True),  # for everything
+        (("viewer", "operator:payment"), False),
+        (("viewer", "operator:order*", "operator:payment"), False),  # others: whoever asks again is asked for the name again
+        (("viewer:order*",), False),
+    ],
+)
+def test_an_act_takes_the_roles_by_which_it_was_let_in(store: Store, clock: Clock, by_then: tuple[str, ...], allowed: bool) -> None:
+    """In the transaction nobody knows what names the guard has looked at: the roles are the same, or are for everything."""
+    filled(store, clock, "order")
+    before = ("viewer", "operator:order*")
+    store.create_token(Grant("t", "ann", "0" * 64, before, (), None))
+    store.change_token("t", by_then, None)
+    ann = Actor("ann", token="t", token_roles=before, needs=("execution:cancel",))
+    with nullcontext() if allowed else pytest.raises(Denied):
+        store.cancel(["0"], ann)
+    assert (store.get(["0"])["0"].cancel_requested_at is not None) == allowed
