@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rhythm.errors import StoreError
-from rhythm.store.forked import renew_after_fork
+from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -125,6 +125,7 @@ class Session:
         return before
 
     def close(self) -> None:
+        forget(self)
         with self._lock:
             self._db.close()
             for reader in (self._reader, self._door):
