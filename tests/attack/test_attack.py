@@ -1,10 +1,10 @@
-"""A short form of each attack: what got through must be nothing."""
+"""A short form of each attack: what got through must be nothing. The others of `make attack` are tests of their own parts already."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.attack import four_eyes
+from tests.attack import audit, bombs, four_eyes
 from tests.attack.places import KINDS
 
 
@@ -13,3 +13,22 @@ def test_nobody_decides_on_what_they_had_a_hand_in_and_everybody_else_may(kind: 
     with KINDS[kind]() as fresh:
         asked, through, out = four_eyes.play(fresh(), 7, 40)
     assert (asked, through, out) == (40, [], [])
+
+
+@pytest.mark.parametrize("forgery", audit.FORGED, ids=[each.__name__ for each in audit.FORGED])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forgery_is_refused_or_told(kind: str, forgery: audit.Forgery) -> None:
+    with KINDS[kind]() as fresh:
+        assert audit.unnoticed(fresh(), forgery, 7) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_asks_for_too_much_is_refused(kind: str) -> None:
+    with KINDS[kind]() as fresh:
+        assert bombs.taken(fresh()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cancel_reaches_every_loop(kind: str) -> None:
+    with KINDS[kind]() as fresh:
+        assert bombs.looped(fresh())[1] == []
