@@ -341,7 +341,7 @@ SETTINGS: dict[str, Setting] = {
     "server_connections": Setting("server_connections", 2000, _count, "connections to a server; fewer if it may open fewer files"),
     "server_connections_per_address": Setting("server_connections_per_address", 500, _count, "of these, from one address that is no proxy"),
     "server_write_timeout": Setting("server_write_timeout_s", 20.0, _length_s, "then a client that takes nothing is cut off", _show_length),
-    "server_requests_per_second": Setting("server_requests_per_second", 100, _count, "of one token on average; for a moment twice as many"),
+    "server_requests_per_second": Setting("server_requests_per_second", 200, _count, "of one token on average; for a moment twice as many"),
     "server_requests_at_once": Setting("server_requests_at_once", 100, _count, "of one token, until they are answered"),
     "server_threads_per_token": Setting("server_threads_per_token", 4, _count, "of the 40 threads that answer; its other requests wait"),
     "server_streams": Setting("server_streams", 1000, _count, "streams of a server"),

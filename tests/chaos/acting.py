@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from rhythm.ids import personal_key
-from rhythm.store.approvals import person
+from rhythm.store.provenance import person
 
 PATIENCE_S = 60.0  # with one request: servers come back
 GIVE_UP_S = (0.001, 0.004, 0.02)  # after which somebody looks away, now and then, and never sees the answer
@@ -93,6 +93,9 @@ class Person:
             return None
         except httpx.TransportError:
             self.book.count("looked away" if give_up_s else "cut off")
+            return None
+        if got.status_code == 429 and got.json()["code"] == "too_many_requests":  # nothing was done
+            self.book.count("429")
             return None
         if got.status_code >= 500:
             self.book.count(f"{got.status_code}")

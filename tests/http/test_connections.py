@@ -156,9 +156,9 @@ def test_who_begins_a_request_and_does_not_send_it_is_cut_off() -> None:
 
 def test_those_who_keep_the_server_waiting_for_longest_make_room() -> None:
     house = House(connections=4)
-    idle = house.comes("idle")
+    idle = house.comes("idle", "192.0.2.1")
     house.later(1)
-    head, sending, busy = house.comes("head"), house.comes("sending"), house.comes("busy")
+    head, sending, busy = house.comes("head", "192.0.2.2"), house.comes("sending", "192.0.2.3"), house.comes("busy", "192.0.2.4")
     house.later(1 + GRACE_S)
     gone = list[Any]()
     for _ in range(3):

@@ -209,8 +209,8 @@ def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(app:
     with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
         asked = ask(ada, 3 * share)
         until(lambda: made.shares._at_once.total() == 3 * share)
-        until(lambda: held.inside == share)
-        assert otto.get("/api/v1/executions").status_code == 200
+        until(lambda: held.inside >= share)
+        assert [otto.get("/api/v1/executions").status_code for _ in range(5)] == [200] * 5
         held.let_go()
         assert [each.result().status_code for each in asked] == [422] * 3 * share
         until(lambda: (made.shares._threads, made.shares._at_once) == ({}, {}))
@@ -219,9 +219,10 @@ def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(app:
 
 def test_who_comes_in_and_health_are_answered_while_all_threads_are_busy(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app = make_app(flows=(FLOWS,), server_requests_at_once=100, server_threads_per_token=100)
-    with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
+    with served(app, "Ada", "Otto") as (_, (ada, otto)), holding(app, monkeypatch) as (held, ask):
         ask(ada, 60)
-        until(lambda: held.inside == 40 and made.shares._at_once.total() == 60)
+        until(lambda: held.inside == 40)
+        ada.timeout = otto.timeout = httpx.Timeout(20)
         assert otto.post("/api/v1/executions", json={"workflow": "wait"}).status_code == 403
         assert httpx.get(f"{ada.base_url}/api/v1/executions").status_code == 401
         assert (ada.get("/healthz").status_code, ada.get("/readyz").status_code) == (200, 200)
@@ -280,7 +281,7 @@ def test_no_more_streams_than_there_are_places_however_many_come_at_once(make_ap
         together.wait(30)
         return get(id)
 
-    with served(app, "Ada", "Otto") as (made, (ada, otto)), ThreadPoolExecutor(40) as pool:
+    with served(app, "Ada", "Otto") as (made, (ada, otto)), ThreadPoolExecutor(40) as pool, ExitStack() as stack:
         monkeypatch.setattr(app, "get", all_at_once)
 
         def follow(client: Client) -> int:
@@ -292,11 +293,14 @@ def test_no_more_streams_than_there_are_places_however_many_come_at_once(make_ap
                     pass
                 return answer.status_code
 
+        stack.callback(made.close)  # also where something is wrong: a stream has no end of its own
         of_one = [pool.submit(follow, ada) for _ in range(10)]
-        until(lambda: sum(each.done() for each in of_one) == 7)
+        until(lambda: sum(each.done() for each in of_one) + made.shares.streams == 10)
+        assert made.shares.streams == 3
         of_other = [pool.submit(follow, otto) for _ in range(10)]
-        until(lambda: sum(each.done() for each in of_other) == 8)
-        until(lambda: (made.shares.streams, dict(made.shares._at_once)) == (5, {}))
+        until(lambda: sum(each.done() for each in (*of_one, *of_other)) + made.shares.streams == 20)
+        assert made.shares.streams == 5
+        until(lambda: not made.shares._at_once)
         assert ada.get("/api/v1/executions").status_code == 200, "a stream is no request that is under way"
         made.close()
         assert sorted(each.result() for each in of_one) == [200] * 3 + [429] * 7

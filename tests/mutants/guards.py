@@ -1593,7 +1593,108 @@ BOUNDS = (
     ),
 )  # fmt: skip
 
+SHARED = "tests/http/test_sharing.py::test_"
+CONNECTED = "tests/http/test_connections.py::test_"
+SERVED = (
+    Guard(
+        "an Idempotency-Key is a person's own", ("tests/http/test_executions.py::test_a_key_is_a_persons_own",),
+        engine=(Change("http/guard.py", "own", "person(self.actor.name)", '""'),),
+    ),
+    Guard(
+        "nobody chooses what a person's key becomes",
+        ("tests/http/test_executions.py::test_a_key_over_http_meets_none_from_python_and_nobody_can_choose_what_it_becomes",),
+        engine=(Change("app/checks.py", "own_key", "if is_personal(valid_name(value, what)):", "if False:"),),
+    ),
+    Guard(
+        "a host is a host and nothing around it", ("tests/http/test_guard.py::test_a_host_is_a_name_and_a_port_and_nothing_around",),
+        engine=(Change("http/guard.py", "host_of", "HOST.fullmatch(", "HOST.match("),),
+    ),
+    Guard(
+        "a server without tokens answers to no page of another site",
+        ("tests/http/test_guard.py::test_pages_of_other_sites_do_not_even_look_at_a_server_without_tokens",),
+        engine=(Change("http/guard.py", "_refuse_other_names", "not in OWN_PAGES", "in ()"),),
+    ),
+    Guard(
+        "CloudEvents have no key twice", ("tests/engine/test_cloudevents.py::test_what_is_no_event_is_refused_with_the_reason",),
+        engine=(Change("engine/cloudevents.py", "_json", "return parse(text, what, limits)", "return __import__('json').loads(text)"),),
+    ),
+    Guard(
+        "a token asks so often, and no more", (f"{SHARED}a_token_that_asks_too_often_is_refused_before_the_database_is_asked",),
+        engine=(Change("http/sharing.py", "request", "if seconds := self._requests.take(who):", "if seconds := 0 * len(who):"),),
+    ),
+    Guard(
+        "who fails too often is not looked up", (f"{SHARED}an_address_that_fails_too_often_is_not_looked_up_again",),
+        engine=(Change("http/sharing.py", "may_fail", ") < 1:", ") < -1:"),),
+    ),
+    Guard(
+        "a token is counted by its secret", (f"{SHARED}a_token_that_was_valid_is_known_by_its_secret_and_not_by_its_id",),
+        engine=(Change("http/guard.py", "_by_token", 'sha256(secret.encode("utf-8", "surrogatepass")).digest()', "secret[:16].encode()"),),
+    ),
+    Guard(
+        "a token has so many requests under way", (f"{SHARED}of_one_token_only_so_many_are_under_way",),
+        engine=(Change("http/server.py", "_answer", "places.enter_context(self.shares.at_once(asker.who))", "pass"),),
+    ),
+    Guard(
+        "a token has its share of the threads", (f"{SHARED}one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others",),
+        engine=(Change("http/sharing.py", "thread", "asyncio.Semaphore(self.settings.server_threads_per_token)", "asyncio.Semaphore(99)"),),
+    ),
+    Guard(
+        "who comes in has threads of their own", (f"{SHARED}who_comes_in_and_health_are_answered_while_all_threads_are_busy",),
+        engine=(Change("http/guard.py", "_ask", ", limiter=self._threads", ""),),
+    ),
+    Guard(
+        "who comes in has a connection of their own", (f"{SHARED}who_comes_in_waits_for_nobody_who_looks",),
+        (Change("store/sqlite/access.py", "token", ", at_the_door=True", ""),),
+    ),
+    Guard(
+        "streams have so many places", (f"{SHARED}no_more_streams_than_there_are_places_however_many_come_at_once",),
+        engine=(Change("http/sharing.py", "stream", "if self.streams >= self.most_streams:", "if False:"),),
+    ),
+    Guard(
+        "a token has so many streams", (f"{SHARED}no_more_streams_than_there_are_places_however_many_come_at_once",),
+        engine=(Change("http/sharing.py", "stream", "most = self.settings.server_streams_per_token", "most = 99"),),
+    ),
+    Guard(
+        "a place is given back", (f"{SHARED}a_client_that_takes_nothing_loses_its_place_in_any_server",),
+        engine=(Change("http/sharing.py", "_place", "_give_back(taken, who)", "pass"),),
+    ),
+    Guard(
+        "who is refused leaves a line", ("tests/http/test_refusals.py::test_who_may_not_is_told_by_name_and_token",),
+        engine=(Change("http/server.py", "refused", "if status in STATUSES:", "if False:"),),
+    ),
+    Guard(
+        "who is refused again and again leaves one line a minute",
+        ("tests/http/test_refusals.py::test_one_address_is_told_once_a_minute_for_each_reason_with_how_often",),
+        engine=(Change("http/refusals.py", "_is_new", "return False", "return True"),),
+    ),
+    Guard(
+        "who takes nothing is cut off", (f"{CONNECTED}who_takes_nothing_is_cut_off_however_it_closes",),
+        engine=(Change("http/connections.py", "too_slow", "< SLOWEST", "< 0"),),
+    ),
+    Guard(
+        "who is cut off is not waited for", (f"{CONNECTED}who_takes_nothing_is_cut_off_however_it_closes",),
+        engine=(Change("http/connections.py", "_end", "connection.transport.abort()", "connection.transport.close()"),),
+    ),
+    Guard(
+        "connections have so many places", (f"{CONNECTED}those_who_keep_the_server_waiting_for_longest_make_room",),
+        engine=(Change("http/connections.py", "_has_room", "or len(self._seen) >= self.most", ""),),
+    ),
+    Guard(
+        "an address has so many connections", (f"{CONNECTED}one_address_has_its_share_and_makes_room_for_itself_alone",),
+        engine=(Change("http/connections.py", "_has_room", "self._of[address] >= self.most_of_one", "False"),),
+    ),
+    Guard(
+        "a page ends when it is large", ("tests/http/test_pages.py::test_every_list_ends_its_page_when_it_is_large",),
+        engine=(Change("http/pages.py", "listed", "if size >= most:", "if False:"),),
+    ),
+    Guard(
+        "what is not on a page is not read", ("tests/http/test_pages.py::test_what_is_not_on_a_page_is_not_read",),
+        (Change("store/reading.py", "up_to", "if taken and size >= most_bytes:", "if False:"),),
+        (Change("store/postgres/connection.py", "some", "WHERE before < %(most_bytes)s", "WHERE before < %(most_bytes)s + 1000000000"),),
+    ),
+)  # fmt: skip
+
 GUARDS = (
-    *FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES, *BOUNDS, *SIMULATED,
+    *FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES, *BOUNDS, *SERVED, *SIMULATED,
 )  # fmt: skip
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

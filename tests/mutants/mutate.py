@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 100.0  # for the tests of one mutant
-ENDS = {".sql": r"^-- name: ", ".py": r"^ {0,4}(def |class |@)"}  # what begins the next statement or function
+ENDS = {".sql": r"^-- name: ", ".py": r"^ {0,4}(def |async def |class |@)"}  # what begins the next statement or function
 UNFIT = (
     "SyntaxError", "NameError", "UnboundLocalError", "TypeError", "AttributeError", "ProgrammingError", "UndefinedColumn",
     "no such column", "syntax error",
@@ -64,7 +64,7 @@ def changed(text: str, change: Change) -> str:
 
 def _section(text: str, change: Change) -> tuple[int, int]:
     kind = Path(change.file).suffix
-    head = rf"^-- name: {change.inside}$" if kind == ".sql" else rf"^ {{0,4}}(def|class) {change.inside}\b"
+    head = rf"^-- name: {change.inside}$" if kind == ".sql" else rf"^ {{0,4}}(def|async def|class) {change.inside}\b"
     heads = list(re.finditer(head, text, re.MULTILINE))
     if "migrations" in change.file:
         return 0, len(text)

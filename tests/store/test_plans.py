@@ -286,7 +286,8 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
     "events_after": "events_of_type", "due": "executions_unfinished", "load": "resumes_",
-    "concerned": "resumes_of", "resumes": "resumes_of", "executed_resumes": "resumes_", "unseen_resumes": "resumes_",
+    "concerned": "resumes_of", "resumes": "resumes_of", "last_resumes": "resumes_of", "trace": "resumes_of",
+    "executed_resumes": "resumes_", "unseen_resumes": "resumes_",
     "due_approvals": "approvals_due",
     "due_pauses": "executions_paused",
     "live_children": "executions_unfinished", "tasks_of": "executions_unfinished", "terminated_tasks": "executions_unfinished",
@@ -299,7 +300,7 @@ SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|t
 # `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
-    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|found)"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|found|family|f$|moments)"
 )
 PER_NAME = ("SCAN n VIRTUAL TABLE", "CORRELATED LIST SUBQUERY", "CORRELATED SCALAR SUBQUERY", "SCAN a USING INDEX approvals_open")
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`

@@ -23,9 +23,13 @@ from rhythm.app.checks import (
     name_of,
     number_of,
     own_key,
+    page_of,
+    place_after,
     place_of,
     possible_id,
     start_key,
+    trace_cursor,
+    trace_place,
     unknown_execution,
     valid_attributes,
     valid_id,
@@ -42,16 +46,13 @@ from rhythm.app.views import (
     Page,
     QueueView,
     Start,
+    TracePage,
     TraceStep,
     WorkerView,
     WorkflowView,
     brief_view,
-    in_order,
-    life,
-    line_of,
     queue_view,
-    resumed,
-    turn,
+    step,
     view,
     worker_view,
     workflow_view,
@@ -69,6 +70,7 @@ from rhythm.settings import Settings, load_settings
 from rhythm.store.base import TASK, WORKFLOW, Execution, Listed, NewEvent, NewExecution, NewSignal, Store
 from rhythm.store.open import open_store
 from rhythm.store.provenance import dump_authority, provenance_of
+from rhythm.store.reading import TURN, Moment
 from rhythm.worker.handlers import Task, Tasks, default_tasks
 from rhythm.worker.sizes import Sizes
 
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
 STATUSES = ("pending", "running", "suspended", "paused", "completed", "failed", "cancelled", "blocked")
-TRACED = 10_000  # executions in one trace
+TRACED_PROGRAMS = 20  # that are loaded for one page of a trace
 Handles = list[Handle]
 Steps = list[TraceStep]
 Workflows = list[WorkflowView]
@@ -327,30 +329,36 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         return view(self._execution(id))
 
     def list(
-        self, workflow: str | None = None, status: str | None = None, limit: int = 50, cursor: str | None = None, *, brief: bool = False,
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        *,
+        brief: bool = False,
         scope: Scope = None,
-    ) -> Page:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Page:
         """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one.
 
         With `brief`, inputs, result and what they await are not read, and None; an error that is large is cut (`"cut": true` in it).
-        With a `scope`, only those whose names fit one of its patterns, such as `order*`.
+        With a `scope`, only those whose names fit one of its patterns, such as `order*`. A page ends early when it has `most_bytes`.
         """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         name = None if workflow is None else valid_name(workflow, "a workflow's name")
-        found = self.store.find(name, status, place_of(cursor), limit + 1, brief, self._names(scope))
-        more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
-        shown = brief_view if brief else view
-        return Page(tuple(shown(row) for row in found[:limit]), more)
+        found = self.store.find(name, status, place_of(cursor), limit + 1, brief, self._names(scope), most_bytes)
+        rows, more = page_of(found, limit)
+        views = tuple(map(brief_view if brief else view, rows))
+        return Page(views, place_after(views[-1]) if more else None)
 
-    def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False) -> Page:
+    def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None) -> Page:
         """What an execution has started, in that order. See `list`."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
-        found = self.store.children(self._execution(id).id, after, limit + 1, brief)
-        more = found[limit - 1].id.rpartition(".")[2] if len(found) > limit else None
-        shown = brief_view if brief else view
-        return Page(tuple(shown(row) for row in found[:limit]), more)
+        rows, more = page_of(self.store.children(self._execution(id).id, after, limit + 1, brief, most_bytes), limit)
+        views = tuple(map(brief_view if brief else view, rows))
+        return Page(views, rows[-1].id.rpartition(".")[2] if more else None)
 
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
         """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
@@ -365,17 +373,31 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         return found.value()
 
     def trace(self, id: Id) -> Steps:
-        """What has happened in an execution and everything below it, in the order of time."""
-        steps, waiting = list[TraceStep](), [self._execution(id)]
-        for row in waiting:
-            steps += life(row)
-            program = self.program(row.name, row.version) if row.type == WORKFLOW else None
-            turns = [step for step in self.store.history(row.id) if not _ends(row, step.at)]
-            steps += [turn(row, step, line_of(program, step.statement)) for step in turns]
-            steps += [resumed(row, request) for request in (self.store.resumes(row.id) if row.type == WORKFLOW else ())]
-            if row.type == WORKFLOW and len(waiting) < TRACED:
-                waiting += self.store.children(row.id)
-        return in_order(steps)
+        """What has happened in an execution and everything below it, in the order of time. See `trace_page`."""
+        page = self.trace_page(id, LARGEST_PAGE)
+        steps = [*page]
+        while page.cursor is not None:
+            page = self.trace_page(id, LARGEST_PAGE, page.cursor)
+            steps += page
+        return steps
+
+    def trace_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> TracePage:
+        """Some of what has happened in an execution and everything below it, in the order of time. See `list`.
+
+        A trace covers the first 10,000 executions below it, and 100,000 of their turns.
+        """
+        limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), trace_place(cursor)
+        found = self.store.trace(self._execution(id).id, after, limit + 1, most_bytes)
+        steps, programs = list[TraceStep](), dict[tuple[str, str], Program | None]()
+        for moment in found[:limit]:
+            if (key := _program_of(moment)) and key not in programs:
+                if len(programs) == TRACED_PROGRAMS:
+                    break
+                programs[key] = self.program(*key)
+            steps.append(step(moment, programs.get(key) if key else None))
+        cursors = tuple(trace_cursor(moment.place) for moment in found[: len(steps)])
+        more = found.cut or len(found) > len(steps)
+        return TracePage(tuple(steps), cursors[-1] if more and steps else None, cursors)
 
     def _execution(self, id: Id) -> Execution:
         id = possible_id(id)
@@ -534,6 +556,6 @@ def _attributes(given: Mapping[str, Any] | None) -> str:
     return valid_attributes({} if given is None else given)
 
 
-def _ends(row: Execution, at: int) -> bool:
-    """Whether a transition is the one that ended the execution: its end is told already."""
-    return row.finished_at is not None and at >= row.finished_at
+def _program_of(moment: Moment) -> tuple[str, str] | None:
+    """The program that knows in which line a turn was taken; None for what is none."""
+    return (moment.name, moment.version) if moment.place.kind == TURN and moment.type == WORKFLOW else None

@@ -7,7 +7,19 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
-from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, place_of, possible_id, unknown_execution, valid_name, valid_text
+from rhythm.app.checks import (
+    LARGEST_PAGE,
+    at_least,
+    can_be,
+    number_of,
+    page_of,
+    place_after,
+    place_of,
+    possible_id,
+    unknown_execution,
+    valid_name,
+    valid_text,
+)
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
 from rhythm.durations import duration_s
@@ -131,6 +143,16 @@ class StatusView(Record):
         return as_json(self)
 
 
+class ResumePage(Record):
+    """Some of what let an execution go on, oldest first; `cursor` asks for those after them, None: there are no more."""
+
+    items: tuple[ResumeRequestView, ...]
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[ResumeRequestView]:
+        return iter(self.items)
+
+
 ResumeRequests = list[ResumeRequestView]
 
 
@@ -146,6 +168,7 @@ class Approvals(Part):
         limit: int = 50,
         cursor: str | None = None,
         scope: Scope = None,
+        most_bytes: int | None = None,
     ) -> ApprovalPage:
         """What people are asked to decide, newest first; with another `status` what they were, with None all of it.
 
@@ -156,9 +179,10 @@ class Approvals(Part):
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = None if role is None else valid_name(role, "a role")
         of = None if execution is None else possible_id(execution)
-        found = self.store.approvals(asked, status, of, place_of(cursor), limit + 1, self._names(scope))
-        more = f"{found[limit - 1].created_at}-{found[limit - 1].id}" if len(found) > limit else None
-        return ApprovalPage(tuple(self._views(found[:limit])), more)
+        found = self.store.approvals(asked, status, of, place_of(cursor), limit + 1, self._names(scope), most_bytes)
+        rows, more = page_of(found, limit)
+        views = tuple(self._views(rows))
+        return ApprovalPage(views, place_after(views[-1]) if more else None)
 
     def approval(self, id: str) -> ApprovalView:
         """One approval; `UnknownApproval` if there is none of this id."""
@@ -260,7 +284,7 @@ class Approvals(Part):
 
     def status(self, id: Id) -> StatusView:
         """Where an execution is, and of a paused one why, where, and what comes next."""
-        row, requests = self._execution(id), self.store.resumes(str(id))
+        row, requests = self._execution(id), self.store.last_resumes(str(id))
         program = self.program(row.name, row.version) if row.type == WORKFLOW else None
         step, after = position_of(program, row.statement) if program is not None and row.finished_at is None else (None, None)
         data = [request.trigger_data for request in requests if request.triggered_by != "event" and request.trigger_data != "null"]
@@ -288,6 +312,12 @@ class Approvals(Part):
         """Whatever let an execution go on, oldest first."""
         self._execution(id)
         return [_request(row) for row in self.store.resumes(str(id))]
+
+    def resume_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> ResumePage:
+        """Some of what let an execution go on, oldest first. Give the `cursor` of a page to get the next one."""
+        limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
+        rows, more = page_of(self.store.resumes(self._execution(id).id, after, limit + 1, most_bytes), limit)
+        return ResumePage(tuple(_request(row) for row in rows), str(rows[-1].id) if more else None)
 
 
 def _possible(id: Any) -> str:
@@ -343,6 +373,7 @@ class AsyncApprovals(Protocol):
         limit: int = 50,
         cursor: str | None = None,
         scope: Scope = None,
+        most_bytes: int | None = None,
     ) -> ApprovalPage: ...
     async def approval(self, id: str) -> ApprovalView: ...
     async def approve(
@@ -361,3 +392,4 @@ class AsyncApprovals(Protocol):
     async def status(self, id: Id) -> StatusView: ...
     async def resume_options(self, id: Id) -> tuple[str, ...]: ...
     async def resume_requests(self, id: Id) -> ResumeRequests: ...
+    async def resume_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> ResumePage: ...

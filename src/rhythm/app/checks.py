@@ -5,21 +5,30 @@ How long each may be stands in `limits.TextLimits`, and nowhere else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rhythm.app.handle import id_of
 from rhythm.engine.payload import dump
 from rhythm.errors import InvalidId, UnknownExecution
 from rhythm.ids import PersonalKey, is_personal, problem_with_id
 from rhythm.limits import TEXTS
+from rhythm.store.reading import Place
 
 if TYPE_CHECKING:
+    from rhythm.app.approving import ApprovalView
     from rhythm.app.handle import Id
+    from rhythm.app.views import ExecutionView
+    from rhythm.store.reading import Found
 
 LONGEST_KEY = TEXTS.key
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_PAGE = 1000
 OWN_KEYS = ("event:", "schedule:")  # of what events and schedules start
+TRACE_CURSOR = re.compile(r"(\d{1,18}):(\d):(-?\d{1,9}):(\d{1,9}):(\d):(\d{1,18}):(.+)")
+T = TypeVar("T")
 LONGEST_TIME = 18  # digits of a time in a cursor: a database holds no more
 
 
@@ -121,6 +130,31 @@ def name_of(cursor: str | None) -> str:
     if cursor is not None and not can_be(cursor):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return cursor or ""
+
+
+def place_after(item: ExecutionView | ApprovalView) -> str:
+    """The cursor of the page that begins after this item."""
+    return f"{(item.created_at - EPOCH) // timedelta(microseconds=1)}-{item.id}"
+
+
+def trace_place(cursor: str | None) -> Place | None:
+    """Where a page of a trace begins."""
+    if cursor is None:
+        return None
+    form = TRACE_CURSOR.fullmatch(cursor) if can_be(cursor) else None
+    if form is None:
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    at, rank, length, child_no, kind, n = map(int, form.groups()[:6])
+    return Place(at, rank, length, child_no, form[7], kind, n)
+
+
+def trace_cursor(place: Place) -> str:
+    return f"{place.at}:{place.rank}:{place.length}:{place.child_no}:{place.kind}:{place.n}:{place.id}"
+
+
+def page_of(found: Found[T], limit: int) -> tuple[list[T], bool]:
+    """The rows of a page of which one more was asked for than it has; whether there are others after it."""
+    return found[:limit], found.cut or len(found) > limit
 
 
 def number_of(cursor: str | None) -> int:

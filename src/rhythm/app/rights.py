@@ -15,7 +15,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, NoReturn, Protocol
 
-from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, several, valid_name
+from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, page_of, several, valid_name
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
@@ -208,14 +208,14 @@ class Access(Part):
         object: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        most_bytes: int | None = None,
     ) -> AuditPage:
         """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = {"actor": actor, "action": action, "object": object}
         words = {what: None if value is None else valid_name(value, what) for what, value in asked.items()}
-        found = self.store.audit(Filter(**words, before=_place(cursor)), limit + 1)
-        more = str(found[limit - 1].n) if len(found) > limit else None
-        return AuditPage(tuple(audit_view(row) for row in found[:limit]), more)
+        rows, more = page_of(self.store.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes), limit)
+        return AuditPage(tuple(audit_view(row) for row in rows), str(rows[-1].n) if more else None)
 
     def verify_audit(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck:
         """Reads the audit, and says what is wrong with its chain.
@@ -258,6 +258,7 @@ class AsyncAccess(Protocol):
         object: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
+        most_bytes: int | None = None,
     ) -> AuditPage: ...
     async def verify_audit(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck: ...
 

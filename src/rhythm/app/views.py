@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,10 +14,10 @@ from rhythm.errors import ExecutionFailed
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, us_of
-from rhythm.store.approvals import ResumeRequest
-from rhythm.store.base import CUT, TASK, Execution, Listed, Queue, SeenWorker, Transition
+from rhythm.store import reading
+from rhythm.store.base import CUT, STATUS_NAMES, TASK, Execution, Listed, Queue, SeenWorker
+from rhythm.store.reading import Moment
 
-ENDS = ("completed", "failed", "cancelled", "blocked")
 TYPES = ("workflow", "task")
 LONGEST_ESCAPE = 6  # of a character in JSON
 SHOWN_MESSAGE = 1000  # characters of an error's message, where a list cuts it
@@ -115,6 +115,22 @@ class TraceStep(Record):
     line: int | None = None  # of the workflow's source, for its turns
     detail: Any = None  # inputs, result or error; of a resume what let it go on
     worker: str = ""
+
+
+class TracePage(Record):
+    """Some of what has happened, in the order of time; `cursor` asks for what comes after it, None: there is no more.
+
+    `cursors`: what asks for that which comes after each step."""
+
+    items: tuple[TraceStep, ...]
+    cursor: str | None = None
+    cursors: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[TraceStep]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
 
 
 class WorkerView(Record):
@@ -247,48 +263,25 @@ def workflow_view(listed: Listed) -> WorkflowView:
     return WorkflowView(listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at))
 
 
-def life(row: Execution) -> Iterator[TraceStep]:
-    """How an execution began and how it ended."""
-    yield TraceStep(moment(row.created_at), row.id, "started", row.name, detail=load(row.inputs))
-    if row.finished_at is not None:
-        yield TraceStep(moment(row.finished_at), row.id, row.status, row.name, detail=load(row.result or row.error or "null"))
-
-
-def turn(row: Execution, transition: Transition, line: int | None) -> TraceStep:
-    """A step that an execution took between its beginning and its end."""
-    detail = load(transition.error) if transition.error else None
-    return TraceStep(
-        moment(transition.at), row.id, transition.cause, row.name, None if row.type == TASK else line, detail, transition.worker
-    )
-
-
-def resumed(row: Execution, request: ResumeRequest) -> TraceStep:
-    """What let a paused execution go on: a decision, an event, a person, or the end of a pause."""
-    detail = {
-        "triggered_by": request.triggered_by, "triggered_by_id": request.triggered_by_id, "data": load(request.trigger_data),
-        "reason": request.reason,
-    }  # fmt: skip
-    return TraceStep(moment(request.requested_at), row.id, "resumed", row.name, detail=detail)
+def step(moment_: Moment, program: Program | None) -> TraceStep:
+    """Something that happened, as callers see it. `program`: of the workflow whose turn it was."""
+    at, id, detail = moment(moment_.place.at), moment_.place.id, load(moment_.detail) if moment_.detail else None
+    match moment_.place.kind:
+        case reading.STARTED:
+            return TraceStep(at, id, "started", moment_.name, detail=detail)
+        case reading.ENDED:
+            return TraceStep(at, id, STATUS_NAMES[moment_.status], moment_.name, detail=detail)
+        case reading.TURN:
+            line = None if moment_.type == TASK else line_of(program, moment_.statement)
+            return TraceStep(at, id, moment_.what, moment_.name, line, detail, moment_.worker)
+    how = {"triggered_by": moment_.what, "triggered_by_id": moment_.by_id, "data": detail, "reason": moment_.reason}
+    return TraceStep(at, id, "resumed", moment_.name, detail=how)
 
 
 def line_of(program: Program | None, statement: int) -> int | None:
     """The line of a workflow's source in which a statement stands."""
     known = program is not None and 0 <= statement < len(program.code)
     return program.position(getattr(program.code[statement], "at", 0))[0] if program and known else None
-
-
-def in_order(steps: Iterable[TraceStep]) -> list[TraceStep]:
-    """By time. What one commit did has one time: children end, then the workflow takes its turn, then children start."""
-    steps = list(steps)
-    begun = {step.execution_id: step.at for step in steps if step.what == "started"}
-
-    def place(step: TraceStep) -> tuple[datetime, int, int]:
-        depth = step.execution_id.count(".")
-        if step.what in ENDS:
-            return step.at, 3 if begun.get(step.execution_id) == step.at else 0, -depth
-        return step.at, 2 if step.what == "started" and depth else 1, depth
-
-    return sorted(steps, key=place)
 
 
 def moment(us: int) -> datetime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from rhythm.cli.output import print
@@ -20,10 +20,10 @@ def print_json(text: str) -> None:
     print(text)
 
 
-def print_items(output: str, items: Sequence[Any], **more: Any) -> None:
+def print_items(output: str, items: Iterable[Any], **more: Any) -> None:
     """Items as one document `{"items": […], …}` (json), or a line each (ndjson)."""
     if output == "json":
-        print_json(json.dumps({"items": items, **more}, ensure_ascii=False, indent=2))
+        print_json(json.dumps({"items": list(items), **more}, ensure_ascii=False, indent=2))
     for item in items if output == "ndjson" else ():
         print_json(json.dumps(item, ensure_ascii=False))
 

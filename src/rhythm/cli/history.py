@@ -17,43 +17,56 @@ from rhythm.cli.output import print
 from rhythm.cli.show import ID
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rhythm.app import ExecutionView, Rhythm, TraceStep
+    from rhythm.app.views import TracePage
     from rhythm.store.base import Execution
 
 TASK = 1  # the type of an execution
+PAGE, PAGE_BYTES = 1000, 4 * 1024 * 1024  # that are read at a time
 OPTIONS = (ID, OUTPUT, DATABASE)
 
 
 def run(args: Arguments) -> int:
     with application(args) as app:
         execution = find(app, args.id)
-        steps = app.trace(args.id)
         if args.output == "table":
-            _print(app, execution, steps)
+            _print(app, execution)
         else:
             from rhythm.cli.documents import print_items
 
-            print_items(args.output, [_json(step) for step in steps])
+            print_items(args.output, (_json(step) for page in _pages(app, execution.id) for step in page))
     return 0
+
+
+def _pages(app: Rhythm, id: str) -> Iterator[TracePage]:
+    """The trace, some of it at a time: there may be more than fits into memory."""
+    page = app.trace_page(id, PAGE, most_bytes=PAGE_BYTES)
+    yield page
+    while page.cursor is not None:
+        page = app.trace_page(id, PAGE, page.cursor, most_bytes=PAGE_BYTES)
+        yield page
 
 
 def _json(step: TraceStep) -> dict[str, Any]:
     return {name: getattr(step, name) for name in step._fields} | {"at": step.at.isoformat().replace("+00:00", "Z")}
 
 
-def _print(app: Rhythm, execution: ExecutionView, steps: list[TraceStep]) -> None:
+def _print(app: Rhythm, execution: ExecutionView) -> None:
     import sys
 
     from rhythm.cli.table import coloured, width_of
     from rhythm.cli.trace import show_line
 
-    rows = app.store.get(sorted({step.execution_id for step in steps}))
     room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
-    for step in steps:
-        kept = step.at < execution.created_at  # by a retry: how it ended is enough
-        if (told := _told(app, step, rows.get(step.execution_id))) and not (kept and step.what == "started"):
-            seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
-            print(show_line(seconds, told[0], depth, told[1], colour, room))
+    for page in _pages(app, execution.id):
+        rows = app.store.get(sorted({step.execution_id for step in page}))
+        for step in page:
+            kept = step.at < execution.created_at  # by a retry: how it ended is enough
+            if (told := _told(app, step, rows.get(step.execution_id))) and not (kept and step.what == "started"):
+                seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
+                print(show_line(seconds, told[0], depth, told[1], colour, room))
     if not execution.ended:
         print(f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what it waits for")
 

@@ -9,8 +9,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from rhythm.app.approving import STATUSES, ApprovalView
+from rhythm.app.checks import place_after
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Key, Limit
+from rhythm.http.pages import listed
 from rhythm.http.schemas import Body, form_of, page_of
 from rhythm.rights import READ
 
@@ -36,7 +38,9 @@ DECISION, ESCALATION = Decision(), Escalation()  # without a body
 
 def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What people are asked to decide, newest first; with another `status` what they were."""
-    return answer(ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor, scope=ask.scope(READ)))
+    given: dict[str, Any] = {"role": role, "status": status, "execution": execution, "limit": limit, "cursor": cursor}
+    page = ask.app.approvals(**given, scope=ask.scope(READ), most_bytes=ask.page_bytes)
+    return listed(ask, page.items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
 
 def get(ask: Ask, id: Id) -> Response:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from rhythm.app.rights import AuditCheck, AuditView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Limit
+from rhythm.http.pages import listed
 from rhythm.http.schemas import form_of, object_of, page_of
 
 MOST_ROWS = 10_000  # that are verified in one request: others wait for some tenths of a second, however long the chain is
@@ -25,7 +26,8 @@ Rows = Annotated[int, Query(ge=1, le=MOST_ROWS, description="rows that are read 
 
 def find(ask: Ask, actor: Who = None, action: What = None, object: To = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What was done by whom, newest first."""
-    return answer(ask.app.audit(actor=actor, action=action, object=object, limit=limit, cursor=cursor))
+    page = ask.app.audit(actor=actor, action=action, object=object, limit=limit, cursor=cursor, most_bytes=ask.page_bytes)
+    return listed(ask, page.items, page.cursor is not None, lambda n: str(page.items[n].n))
 
 
 def verify(ask: Ask, head: Kept = None, after: From = None, limit: Rows = MOST_ROWS) -> Response:

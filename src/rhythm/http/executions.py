@@ -12,13 +12,14 @@ from starlette.responses import Response
 
 from rhythm.app.application import STATUSES
 from rhythm.app.approving import ResumeRequestView, StatusView
+from rhythm.app.checks import place_after
 from rhythm.app.views import ExecutionView, TraceStep
 from rhythm.app.why import WhyView
 from rhythm.engine.payload import dump
 from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
-from rhythm.http.pages import by_place
+from rhythm.http.pages import listed
 from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
 from rhythm.rights import READ
@@ -82,8 +83,9 @@ Of = Annotated[str | None, Query(description="only those of this workflow")]
 
 def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Executions that nobody else started, newest first, without what may be large."""
-    page = ask.app.list(workflow, status, limit, cursor, brief=True, scope=ask.scope(READ))
-    return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
+    page = ask.app.list(workflow, status, limit, cursor, brief=True, scope=ask.scope(READ), most_bytes=ask.page_bytes)
+    items = [without(view, *LARGE) for view in page.items]
+    return listed(ask, items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
 
 def get(ask: Ask, id: Id) -> Response:
@@ -108,18 +110,21 @@ def resume_options(ask: Ask, id: Id) -> Response:
 
 def resumes(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Whatever has let an execution go on that was paused, oldest first."""
-    return answer(by_place(ask.app.resume_requests(id), limit, cursor))
+    page = ask.app.resume_page(id, limit, cursor, most_bytes=ask.page_bytes)
+    return listed(ask, page.items, page.cursor is not None, lambda n: str(page.items[n].id))
 
 
 def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What has happened in an execution and everything below it, in the order of time."""
-    return answer(by_place(ask.app.trace(id), limit, cursor))
+    page = ask.app.trace_page(id, limit, cursor, most_bytes=ask.page_bytes)
+    return listed(ask, page.items, page.cursor is not None, lambda n: page.cursors[n])
 
 
 def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The tasks and workflows that an execution has started, in their order, without what may be large."""
-    page = ask.app.children(id, limit, cursor, brief=True)
-    return answer({"items": [without(view, *LARGE) for view in page.items], "cursor": page.cursor})
+    page = ask.app.children(id, limit, cursor, brief=True, most_bytes=ask.page_bytes)
+    items = [without(view, *LARGE) for view in page.items]
+    return listed(ask, items, page.cursor is not None, lambda n: page.items[n].id.rpartition(".")[2])
 
 
 def snapshot(ask: Ask, id: Id) -> Response:

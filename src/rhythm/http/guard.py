@@ -59,6 +59,11 @@ class Asker(Record):
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
 
+    @property
+    def page_bytes(self) -> int:
+        """How much of a list is read for one page."""
+        return self.app.settings.server_page_bytes
+
     def own(self, key: str | None) -> PersonalKey | None:
         """Their `Idempotency-Key`: another person who uses the same text does not meet it."""
         return None if key is None else personal_key(person(self.actor.name), valid_name(key, "an Idempotency-Key"))

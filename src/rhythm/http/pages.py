@@ -1,49 +1,50 @@
-"""Pages of lists that are read as a whole: no answer is longer than a page."""
+"""Pages of lists: no answer is longer than a page, in items and in bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from starlette.responses import Response
+
+from rhythm.http.answers import JSON, document
 from rhythm.http.guard import Asker
 
 T = TypeVar("T")
 READ_AT_ONCE = 500  # by those who look for what is theirs
 
 
-def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None) -> dict[str, Any]:
-    """In the order of their names; the cursor is the last name of the page before."""
+def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None) -> tuple[list[T], bool]:
+    """Some of what is read as a whole, in the order of their names, after that of the cursor; whether there are more."""
     rest = sorted((item for item in items if cursor is None or name(item) > cursor), key=name)
-    return {"items": rest[:limit], "cursor": name(rest[limit - 1]) if len(rest) > limit else None}
+    return rest[:limit], len(rest) > limit
 
 
-def page_by_name(items: Sequence[Any], limit: int) -> dict[str, Any]:
-    """A page of what was read up to one beyond its end; the cursor is its last name."""
-    return {"items": items[:limit], "cursor": items[limit - 1].name if len(items) > limit else None}
-
-
-def seen_by_name(ask: Asker, read: Callable[[int, str], Sequence[Any]], right: Callable[[Any], str], limit: int, cursor: str | None) -> Any:
-    """A page of those that whoever asks may look at. `read` gives so many that come after a name; rights go by the name `right`."""
-    seen, after, most = list[Any](), cursor or "", limit + 1
+def seen_by_name(
+    ask: Asker, read: Callable[[int, str], Sequence[T]], right: Callable[[T], str], limit: int, cursor: str | None
+) -> tuple[list[T], bool]:
+    """Some of those that whoever asks may look at, and whether there are more. `read` gives so many that come after a name; rights go by
+    the name `right`."""
+    seen, after, most = list[T](), cursor or "", limit + 1
     while len(seen) <= limit:
-        read_now = read(most, after)
-        seen += ask.seen(read_now, right)
-        if len(read_now) < most:
+        found: Sequence[Any] = read(most, after)
+        seen += ask.seen(found, right)
+        if len(found) < most:
             break
-        after, most = read_now[-1].name, max(limit + 1, READ_AT_ONCE)  # most of them may be for others
-    return page_by_name(seen, limit)
+        after, most = found[-1].name, max(limit + 1, READ_AT_ONCE)  # most of them may be for others
+    return seen[:limit], len(seen) > limit
 
 
-def by_place(items: Sequence[Any], limit: int, cursor: str | None) -> dict[str, Any]:
-    """In their own order; the cursor is how many came before."""
-    begin = _place(cursor)
-    rest = items[begin : begin + limit + 1]
-    return {"items": rest[:limit], "cursor": str(begin + limit) if len(rest) > limit else None}
+def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str]) -> Response:
+    """A page as an answer. `place`: the cursor of the page that begins after this item.
 
-
-def _place(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 12:
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
-    return int(cursor)
+    It ends early when it has become too large, with at least one item."""
+    most, parts, size = ask.page_bytes, list[bytes](), 0
+    for item in items:
+        parts.append(document(item))
+        size += len(parts[-1])
+        if size >= most:
+            break
+    last = len(parts) - 1
+    cursor = place(last) if parts and (more or len(parts) < len(items)) else None
+    return Response(b'{"items":[%b],"cursor":%b}' % (b",".join(parts), document(cursor)), media_type=JSON)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Annotated
 
 from fastapi import Path
@@ -11,7 +10,7 @@ from starlette.responses import Response
 from rhythm.app.views import QueueView, WorkerView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Limit
-from rhythm.http.pages import by_name
+from rhythm.http.pages import by_name, listed
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 
 Queue, Worker = form_of(QueueView, "Queue"), form_of(WorkerView, "Worker")
@@ -29,8 +28,9 @@ PAUSE = PauseQueue()  # without a body
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What is in the queues: all that have work, are paused, or are served by a worker."""
-    name = operator.attrgetter("name")
-    return answer(by_name(ask.seen(ask.app.queues(), name), name, limit, cursor))
+    seen = ask.seen(ask.app.queues(), lambda queue: queue.name)
+    items, more = by_name(seen, lambda queue: queue.name, limit, cursor)
+    return listed(ask, items, more, lambda n: items[n].name)
 
 
 def pause(ask: Ask, name: Name, body: PauseQueue = PAUSE) -> Response:
@@ -45,4 +45,5 @@ def resume(ask: Ask, name: Name) -> Response:
 
 def workers(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The workers of the database, whatever process they are in; those that died, for a day."""
-    return answer(by_name(ask.app.workers(), lambda worker: worker.name, limit, cursor))
+    items, more = by_name(ask.app.workers(), lambda worker: worker.name, limit, cursor)
+    return listed(ask, items, more, lambda n: items[n].name)

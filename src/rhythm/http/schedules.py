@@ -15,7 +15,7 @@ from rhythm.errors import UnknownSchedule, UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.guard import Asker
-from rhythm.http.pages import seen_by_name
+from rhythm.http.pages import listed, seen_by_name
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
 from rhythm.rights import READ
 
@@ -94,8 +94,9 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """All schedules, by name, without their inputs and last slots."""
-    page = seen_by_name(ask, partial(ask.app.schedules, brief=True), lambda schedule: schedule.workflow, limit, cursor)
-    return answer({**page, "items": [without(schedule, "inputs", "fires") for schedule in page["items"]]})
+    read = partial(ask.app.schedules, brief=True)
+    found, more = seen_by_name(ask, read, lambda schedule: schedule.workflow, limit, cursor)
+    return listed(ask, [without(schedule, "inputs", "fires") for schedule in found], more, lambda n: found[n].name)
 
 
 def get(ask: Ask, name: Name) -> Response:

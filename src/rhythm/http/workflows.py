@@ -11,7 +11,7 @@ from rhythm.app.flows import source_within
 from rhythm.app.views import WorkflowView, workflow_view
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Limit, Name
-from rhythm.http.pages import seen_by_name
+from rhythm.http.pages import listed, seen_by_name
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
@@ -48,7 +48,8 @@ def register(ask: Ask, body: NewWorkflow) -> Response:
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The current version of every workflow, by name."""
-    return answer(seen_by_name(ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor))
+    items, more = seen_by_name(ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor)
+    return listed(ask, items, more, lambda n: items[n].name)
 
 
 def get(ask: Ask, name: Name) -> Response:

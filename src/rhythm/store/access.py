@@ -15,6 +15,7 @@ from typing import Any
 from rhythm.errors import Denied, TokenRevoked
 from rhythm.record import Record
 from rhythm.rights import allows, limited, still_allows
+from rhythm.store.reading import Found
 
 GENESIS = "0" * 64  # what stands before the first row
 PAGE = 1000  # rows that are verified at a time, at most,
@@ -297,8 +298,8 @@ class AccessStore(ABC):
         """Gives a token other roles; None leaves them as they are. One that is revoked stays as it is. None: there is none of this id."""
 
     @abstractmethod
-    def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
-        """The audit, newest first."""
+    def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
+        """The audit, newest first. `most_bytes`: no more than these and one row."""
 
     @abstractmethod
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:

@@ -18,6 +18,7 @@ from rhythm.errors import Undecidable
 from rhythm.record import Record
 from rhythm.store.access import Actor
 from rhythm.store.provenance import EVERYBODY, is_contributor, person
+from rhythm.store.reading import Found
 
 APPROVE, REJECT, ESCALATE = "approve", "reject", "escalate"
 APPROVED, REJECTED, EXPIRED = "approved", "rejected", "expired"
@@ -239,12 +240,18 @@ class ApprovalStore(ABC):
 
     @abstractmethod
     def approvals(
-        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int,
+        self,
+        role: str | None,
+        status: str | None,
+        execution_id: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
         names: Sequence[str] | None = None,
-    ) -> list[StoredApproval]:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Found[StoredApproval]:
         """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an execution and everything below it.
 
-        `before` and `names`: as `find` has them.
+        `before`, `names` and `most_bytes`: as `find` has them.
         """
 
     @abstractmethod
@@ -268,5 +275,9 @@ class ApprovalStore(ABC):
         """
 
     @abstractmethod
-    def resumes(self, id: str) -> list[ResumeRequest]:
-        """Whatever let an execution go on, oldest first."""
+    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+        """Whatever let an execution go on, oldest first, beginning after this number."""
+
+    @abstractmethod
+    def last_resumes(self, id: str) -> list[ResumeRequest]:
+        """The last that let an execution go on, and the last one that gave it data and was no event, oldest first."""

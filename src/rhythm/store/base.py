@@ -25,6 +25,7 @@ from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
 from rhythm.store.operating import OperatingStore
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
+from rhythm.store.reading import Found, TraceStore
 from rhythm.store.schedules import Registered, ScheduleStore
 from rhythm.store.schema import Migration
 
@@ -688,7 +689,7 @@ class Listening:
         """Nothing more is heard; somebody who is being told may still be told."""
 
 
-class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
+class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStore):
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
@@ -993,12 +994,19 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
 
     @abstractmethod
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False,
+        self,
+        name: str | None,
+        status: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        brief: bool = False,
         names: Sequence[str] | None = None,
-    ) -> list[Execution]:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Found[Execution]:
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
 
         `brief`: without inputs, results and what they await, which may be large. `names`: only those that have one of these names.
+        `most_bytes`: no more than these and one row.
         """
 
     @abstractmethod
@@ -1010,7 +1018,9 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore):
         """The name of the root of each of these; one that does not exist is left out."""
 
     @abstractmethod
-    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
+    def children(
+        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+    ) -> Found[Execution]:
         """In the order of their numbers, beginning after this one."""
 
     @abstractmethod

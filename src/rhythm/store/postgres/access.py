@@ -9,6 +9,7 @@ from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.rows import US, fields
 from rhythm.store.postgres.session import Session, alone, transaction
+from rhythm.store.reading import Found
 
 
 class PostgresAccess(Session, AccessStore):
@@ -90,7 +91,7 @@ class PostgresAccess(Session, AccessStore):
             self._audit(actor, acts, now)
 
     @alone
-    def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
+    def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
         where = [
             condition
             for condition, value in zip(
@@ -99,7 +100,8 @@ class PostgresAccess(Session, AccessStore):
             if value is not None
         ]
         text = SQL["audit"] + b" WHERE " * bool(where) + b" AND ".join(where) + b" ORDER BY n DESC LIMIT %(limit)s"
-        return [AuditRow(*row) for row in self.db.query(text, {**fields(wanted), "limit": limit}).fetchall()]
+        rows, cut = self.db.some(text, {**fields(wanted), "limit": limit}, ("detail", "object"), most_bytes)
+        return Found.of((AuditRow(*row) for row in rows), cut)
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._all("audit_after", n=n, limit=limit)]

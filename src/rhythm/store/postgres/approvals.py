@@ -30,6 +30,7 @@ from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.rows import US, fields
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.provenance import provenance_of
+from rhythm.store.reading import Found
 
 OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
   WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""
@@ -143,9 +144,15 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
 
     @alone
     def approvals(
-        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int,
+        self,
+        role: str | None,
+        status: str | None,
+        execution_id: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
         names: Sequence[str] | None = None,
-    ) -> list[StoredApproval]:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Found[StoredApproval]:
         at, id = before or (None, None)
         where, values = [b"NOT a.held"], dict[str, Any](limit=limit, role=role, execution=execution_id, at=at, id=id, status=status)
         values["names"] = None if names is None else list(names)
@@ -158,7 +165,8 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
                 where.append(condition)
         order = b" ORDER BY a.created_at DESC, a.id DESC LIMIT %(limit)s"
         text = SQL["approval"] + b" WHERE " + b" AND ".join(where) + order
-        return [StoredApproval(*row) for row in self.db.query(text, values).fetchall()]
+        rows, cut = self.db.some(text, values, ("data", "reason", "comment", "stages"), most_bytes)
+        return Found.of((StoredApproval(*row) for row in rows), cut)
 
     @alone
     def approval(self, id: str) -> StoredApproval | None:
@@ -168,8 +176,14 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
         return [StoredDecision(*row) for row in self._all("decisions", ids=list(ids))]
 
-    def resumes(self, id: str) -> list[ResumeRequest]:
-        return [ResumeRequest(*row) for row in self._all("resumes", id=id)]
+    @alone
+    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+        values = {"id": id, "after": after, "limit": limit}
+        rows, cut = self.db.some(SQL["resumes"], values, ("trigger_data", "reason", "error_message"), most_bytes)
+        return Found.of((ResumeRequest(*row) for row in rows), cut)
+
+    def last_resumes(self, id: str) -> list[ResumeRequest]:
+        return [ResumeRequest(*row) for row in self._all("last_resumes", id=id)]
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:

@@ -106,7 +106,16 @@ WHERE q.execution_id = x.id AND q.id <= x.upto AND q.executed_at IS NULL
 
 -- name: resumes
 SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
-FROM execution_resume_requests WHERE execution_id = %(id)s ORDER BY id
+FROM execution_resume_requests WHERE execution_id = %(id)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
+
+-- name: last_resumes
+-- The last one, and the last that came with data and was no event.
+SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
+FROM execution_resume_requests WHERE id = ANY(ARRAY[
+  (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s ORDER BY id DESC LIMIT 1),
+  (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s AND triggered_by <> 'event' AND trigger_data <> 'null'
+    ORDER BY id DESC LIMIT 1)])
+ORDER BY id
 
 -- name: prune_approvals
 DELETE FROM approvals t USING unnest(%(ids)s::text[]) AS x(id)

@@ -150,6 +150,20 @@ class Connection:
             return self._by_itself(self._open, text, values) if self._mine.alone else self._begin(self._open, text, values)
         return self._open.execute(text, values, binary=True)
 
+    def some(self, text: bytes, values: Mapping[str, Any], large: Sequence[str], most_bytes: int | None) -> tuple[list[Row], bool]:
+        """The rows of a statement until their `large` columns have so many bytes, at least one; and whether others follow. The database
+        knows how long a text is without reading it."""
+        if most_bytes is None:
+            return self.query(text, values).fetchall(), False
+        size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in large).encode()
+        rows = self.query(
+            b"SELECT * FROM (SELECT r.*, count(*) OVER () AS there, sum(size) OVER (ORDER BY place) - size AS before FROM ("
+            b"SELECT t.*, row_number() OVER () AS place, " + size + b" AS size FROM (" + text + b") t) r) s "
+            b"WHERE before < %(most_bytes)s ORDER BY place",
+            {**values, "most_bytes": most_bytes},
+        ).fetchall()
+        return [row[:-4] for row in rows], bool(rows) and rows[0][-2] > len(rows)
+
     def free(self, queues: Iterable[str]) -> None:
         """In these queues there is something to claim, once this is committed."""
         self._mine.freed.update(queues)

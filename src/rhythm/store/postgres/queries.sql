@@ -812,3 +812,38 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
 
 -- name: history
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = %(id)s ORDER BY seq
+
+-- name: trace
+-- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
+WITH family AS MATERIALIZED (
+  SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = %(id)s
+  UNION ALL (
+    SELECT id, child_no, type, created_at, finished_at, length(id) FROM executions
+    WHERE id >= %(first)s AND id < %(last)s ORDER BY id LIMIT %(most)s)),
+moments AS (
+  SELECT created_at AS at, CASE WHEN child_no > 0 THEN 2 ELSE 1 END AS rank, length, child_no, id, 0 AS kind, 0::bigint AS n FROM family
+  UNION ALL SELECT finished_at, CASE WHEN finished_at = created_at THEN 3 ELSE 0 END, -length, child_no, id, 1, 0 FROM family
+    WHERE finished_at IS NOT NULL
+  UNION ALL (
+    SELECT h.at, 1, f.length, f.child_no, f.id, 2, h.seq FROM family f
+    CROSS JOIN LATERAL (SELECT t.at, t.seq FROM history t WHERE t.execution_id = f.id ORDER BY t.seq OFFSET 0) h
+    WHERE f.finished_at IS NULL OR h.at < f.finished_at LIMIT %(turns)s)
+  UNION ALL (
+    SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f
+    CROSS JOIN LATERAL (SELECT t.requested_at, t.id FROM execution_resume_requests t WHERE t.execution_id = f.id ORDER BY t.id OFFSET 0) q
+    WHERE f.type = 0 LIMIT %(turns)s))
+SELECT at, rank, length, child_no, id, kind, n FROM moments
+WHERE (at, rank, length, child_no, id, kind, n)
+  > (%(p_at)s, %(p_rank)s, %(p_length)s, %(p_child_no)s, %(p_id)s, %(p_kind)s, %(p_n)s)
+ORDER BY at, rank, length, child_no, id, kind, n LIMIT %(limit)s
+
+-- name: moments
+-- What happened at these places, in their order.
+SELECT x.x, e.name, e.type, e.version, e.status,
+  CASE x.kind WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
+  coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
+  coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason
+FROM unnest(%(id)s::text[], %(kind)s::bigint[], %(n)s::bigint[]) WITH ORDINALITY AS x(id, kind, n, x) JOIN executions e ON e.id = x.id
+LEFT JOIN history h ON x.kind = 2 AND h.execution_id = x.id AND h.seq = x.n
+LEFT JOIN execution_resume_requests q ON x.kind = 3 AND q.id = x.n
+ORDER BY x.x

@@ -23,6 +23,7 @@ from rhythm.store.base import (
     CANCELLED,
     FAILED,
     FORGOTTEN_S,
+    LARGE,
     PENDING,
     STATUS_NAMES,
     SYSTEM_QUEUE,
@@ -77,6 +78,7 @@ from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, cr
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.provenance import provenance_of, sender_of
+from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -684,9 +686,15 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False,
+        self,
+        name: str | None,
+        status: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        brief: bool = False,
         names: Sequence[str] | None = None,
-    ) -> list[Execution]:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Found[Execution]:
         at, id = before or (None, None)
         where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
         later = b"(created_at, id) < (%(at)s, %(id)s)" if names is None else b"(name, created_at, id) < (n, %(at)s, %(id)s)"
@@ -701,7 +709,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             values["names"], one = list(names), b" AND name >= n AND name <= n ORDER BY name DESC," + order
             text = b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM " + text + one + b") e"
         text = b"SELECT " + columns + b" FROM " + text + b" ORDER BY" + order
-        return [Execution(*row) for row in self.db.query(text, values).fetchall()]
+        return self._executions(text, values, brief, most_bytes)
 
     def names(self, prefixes: Sequence[str]) -> list[str]:
         return [row[0] for row in self._all("names", prefixes=list(prefixes))]
@@ -710,12 +718,29 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return dict(self._all("root_names", ids=list(ids)))
 
     @alone
-    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
+    def children(
+        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+    ) -> Found[Execution]:
         where = b" WHERE e.parent_id = %(id)s AND e.id >= %(first)s AND e.id < %(last)s AND e.child_no > %(after)s ORDER BY e.child_no"
         text = SQL["execution"] + where + b" LIMIT %(limit)s"
         text = b"SELECT " + BRIEF.encode() + b" FROM (" + text + b") e" if brief else text
         values = dict[str, Any](id=id, first=f"{id}.", last=f"{id}/", after=after, limit=limit)
-        return [Execution(*row) for row in self.db.query(text, values).fetchall()]
+        return self._executions(text, values, brief, most_bytes)
+
+    def _executions(self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None) -> Found[Execution]:
+        large = ("attributes", "error", "paused_reason", *(() if brief else LARGE))
+        rows, cut = self.db.some(text, values, large, most_bytes)
+        return Found.of((Execution(*row) for row in rows), cut)
+
+    @alone
+    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
+        bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
+        begin = after or Place(-1, 0, 0, 0, "", 0, 0)
+        rows = self.db.all("trace", **bounds, **{f"p_{name}": getattr(begin, name) for name in begin._fields})
+        places = [Place(*row) for row in rows]
+        wanted = {name: [getattr(place, name) for place in places] for name in ("id", "kind", "n")}
+        found, cut = self.db.some(SQL["moments"], wanted, ("detail", "reason"), most_bytes) if places else ([], False)
+        return Found.of((Moment(places[row[0] - 1], *row[1:]) for row in found), cut)
 
     @alone
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from rhythm.store.access import (
     stored_token,
     token_acts,
 )
+from rhythm.store.reading import Found
 from rhythm.store.sqlite.session import SQL, US, Session
 
 
@@ -110,14 +111,15 @@ class SqliteAccess(Session, AccessStore):
             self._authorise(actor, now)
             self._audit(actor, acts, now)
 
-    def audit(self, wanted: Filter, limit: int) -> list[AuditRow]:
+    def audit(self, wanted: Filter, limit: int, most_bytes: int | None = None) -> Found[AuditRow]:
         where, args = list[str](), list[Any]()
         for condition, value in zip(("actor = ?", "action = ?", "object = ?", "n < ?"), wanted.astuple(), strict=True):
             if value is not None:
                 where.append(condition)
                 args.append(value)
         text = f"{SQL['audit']} {'WHERE ' * bool(where)}{' AND '.join(where)} ORDER BY n DESC LIMIT ?"
-        return [AuditRow(*row) for row in self._read(text, (*args, limit))]
+        rows, cut = self._read_some(text, (*args, limit), most_bytes)
+        return Found.of((AuditRow(*row) for row in rows), cut)
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
         return [AuditRow(*row) for row in self._read(SQL["audit_after"], (n, limit))]

@@ -30,6 +30,7 @@ from rhythm.store.approvals import (
 )
 from rhythm.store.base import TASK, NewExecution
 from rhythm.store.provenance import provenance_of
+from rhythm.store.reading import Found
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import SQL, US
@@ -195,9 +196,15 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
     # reading
 
     def approvals(
-        self, role: str | None, status: str | None, execution_id: str | None, before: tuple[int, str] | None, limit: int,
+        self,
+        role: str | None,
+        status: str | None,
+        execution_id: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
         names: Sequence[str] | None = None,
-    ) -> list[StoredApproval]:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Found[StoredApproval]:
         where, args = ["NOT a.held"], list[Any]()
         family = "(a.execution_id = ? OR (a.execution_id >= ? AND a.execution_id < ?))"
         conditions = (
@@ -216,7 +223,8 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             where.append("a.decision = ?")
             args.append(status)
         text = f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id DESC LIMIT ?"
-        return [_stored(row) for row in self._read(text, (*args, limit))]
+        rows, cut = self._read_some(text, (*args, limit), most_bytes)
+        return Found.of(map(_stored, rows), cut)
 
     def approval(self, id: str) -> StoredApproval | None:
         rows = self._read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,))
@@ -232,8 +240,12 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
     def _decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
         return [StoredDecision(*row) for row in self._all("decisions", json.dumps(list(ids)))]
 
-    def resumes(self, id: str) -> list[ResumeRequest]:
-        return [ResumeRequest(*row) for row in self._read(SQL["resumes"], (id,))]
+    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+        rows, cut = self._read_some(SQL["resumes"], (id, after, -1 if limit is None else limit), most_bytes)
+        return Found.of((ResumeRequest(*row) for row in rows), cut)
+
+    def last_resumes(self, id: str) -> list[ResumeRequest]:
+        return [ResumeRequest(*row) for row in self._read(SQL["last_resumes"], {"id": id})]
 
 
 def _stored(row: Sequence[Any]) -> StoredApproval:

@@ -85,4 +85,13 @@ UPDATE execution_resume_requests SET error_message = 'the execution ended before
 
 -- name: resumes
 SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
-FROM execution_resume_requests WHERE execution_id = ? ORDER BY id
+FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = ? AND id > ? ORDER BY id LIMIT ?
+
+-- name: last_resumes
+-- The last one, and the last that came with data and was no event.
+SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
+FROM execution_resume_requests WHERE id IN (
+  (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = :id),
+  (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of
+    WHERE execution_id = :id AND triggered_by <> 'event' AND trigger_data <> 'null'))
+ORDER BY id

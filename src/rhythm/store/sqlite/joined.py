@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rhythm.store.reading import up_to
 from rhythm.store.sqlite.session import Clock
 from rhythm.store.sqlite.store import SqliteStore
 
@@ -47,8 +48,8 @@ class JoinedStore(SqliteStore):
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor.rowcount
 
-    def _read(self, text: str, args: Any = (), at_the_door: bool = False) -> list[Any]:
-        return self._run(text, args)[0]
+    def _read_some(self, text: str, args: Any, most_bytes: int | None = None, at_the_door: bool = False) -> tuple[list[Any], bool]:
+        return up_to(self._run(text, args)[0], most_bytes)
 
     def _cursor(self) -> sqlite3.Cursor:
         """One that gives plain rows, whatever rows the owner of the connection likes."""

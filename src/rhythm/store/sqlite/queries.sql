@@ -518,6 +518,37 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
 -- name: history
 SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
 
+-- name: trace
+-- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
+WITH family AS (
+  SELECT id, child_no, type, created_at, finished_at, length(id) AS length FROM executions WHERE id = :id
+  UNION ALL SELECT * FROM (
+    SELECT id, child_no, type, created_at, finished_at, length(id) FROM executions
+    WHERE id >= :first AND id < :last ORDER BY id LIMIT :most)),
+moments AS (
+  SELECT created_at AS at, CASE WHEN child_no > 0 THEN 2 ELSE 1 END AS rank, length, child_no, id, 0 AS kind, 0 AS n FROM family
+  UNION ALL SELECT finished_at, CASE WHEN finished_at = created_at THEN 3 ELSE 0 END, -length, child_no, id, 1, 0 FROM family
+    WHERE finished_at IS NOT NULL
+  UNION ALL SELECT * FROM (
+    SELECT h.at, 1, f.length, f.child_no, f.id, 2, h.seq FROM family f CROSS JOIN history h ON h.execution_id = f.id
+    WHERE f.finished_at IS NULL OR h.at < f.finished_at LIMIT :turns)
+  UNION ALL SELECT * FROM (
+    SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f CROSS JOIN execution_resume_requests q INDEXED BY resumes_of
+      ON q.execution_id = f.id
+    WHERE f.type = 0 LIMIT :turns))
+SELECT at, rank, length, child_no, id, kind, n FROM moments
+WHERE (at, rank, length, child_no, id, kind, n) > (:p_at, :p_rank, :p_length, :p_child_no, :p_id, :p_kind, :p_n)
+ORDER BY at, rank, length, child_no, id, kind, n LIMIT :limit
+
+-- name: moments
+-- What happened at these places [id, kind, n], in their order.
+SELECT x.key, e.name, e.type, e.version, e.status,
+  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END,
+  coalesce(h.cause, q.triggered_by, ''), coalesce(h.worker, ''), coalesce(h.statement, 0), coalesce(q.triggered_by_id, ''), coalesce(q.reason, '')
+FROM json_each(?) x CROSS JOIN executions e ON e.id = json_extract(x.value, '$[0]')
+LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.id AND h.seq = json_extract(x.value, '$[2]')
+LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')
+
 -- name: lease
 INSERT INTO leases (name, holder, fence, expires_at) VALUES (:name, :holder, 1, now_us() + :ttl_us)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = fence + (holder <> excluded.holder), expires_at = excluded.expires_at

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from rhythm.errors import StoreError
 from rhythm.store.forked import forget, renew_after_fork
+from rhythm.store.reading import up_to
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -84,11 +85,16 @@ class Reader:
         self.path, self._lock = path, threading.Lock()
         self._db: sqlite3.Connection | None = None
 
-    def read(self, text: str, args: Any) -> list[Any]:
+    def read(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
+        """The rows of a statement up to a size; whether there are more."""
         with self._lock:
             if self._db is None:
                 self._db = connect(self.path, "ro")
-            return self._db.execute(text, args).fetchall()
+            rows = self._db.execute(text, args)
+            try:
+                return up_to(rows, most_bytes)
+            finally:
+                rows.close()  # what is not read to its end would keep the file as it was then
 
     def close(self, closed: sqlite3.Connection) -> None:
         """`closed`: what says so to whoever looks after this."""
@@ -156,10 +162,14 @@ class Session:
     def _read(self, text: str, args: Any = (), at_the_door: bool = False) -> list[Any]:
         """What is committed. Of a file it has a connection of its own: whoever looks need not wait for a call that waits to write.
         `at_the_door`: nor for those who look at something else."""
+        return self._read_some(text, args, at_the_door=at_the_door)[0]
+
+    def _read_some(self, text: str, args: Any, most_bytes: int | None = None, at_the_door: bool = False) -> tuple[list[Any], bool]:
+        """What is committed, up to a size, and whether there is more."""
         if self.path == ":memory:":
-            return self._run(text, args)[0]
+            return up_to(self._run(text, args)[0], most_bytes)
         try:
-            return (self._door if at_the_door else self._reader).read(text, args)
+            return (self._door if at_the_door else self._reader).read(text, args, most_bytes)
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 

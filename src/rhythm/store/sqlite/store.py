@@ -66,6 +66,7 @@ from rhythm.store.events import PAGE, Event, Match, Wait, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
+from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -866,9 +867,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
 
     def find(
-        self, name: str | None, status: str | None, before: tuple[int, str] | None, limit: int, brief: bool = False,
+        self,
+        name: str | None,
+        status: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        brief: bool = False,
         names: Sequence[str] | None = None,
-    ) -> list[Execution]:  # fmt: skip
+        most_bytes: int | None = None,
+    ) -> Found[Execution]:
         where, args = ["parent_id IS NULL"], list[Any]()
         for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
             if values[0] is not None:
@@ -880,7 +887,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             text = f"""FROM ({SQL["execution"]}) WHERE id IN (SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
                 SELECT id {text} AND name = n.value {order}))"""
             args = [json.dumps(names), *args, limit]
-        return [Execution(*row) for row in self._read(f"SELECT {columns} {text} {order}", (*args, limit))]
+        return self._executions(f"SELECT {columns} {text} {order}", (*args, limit), most_bytes)
 
     def names(self, prefixes: Sequence[str]) -> list[str]:
         return [name for (name,) in self._read(SQL["names"], (json.dumps(prefixes),))]
@@ -888,10 +895,25 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._read(SQL["root_names"], (json.dumps(ids),)))
 
-    def children(self, id: str, after: int = 0, limit: int | None = None, brief: bool = False) -> list[Execution]:
+    def children(
+        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+    ) -> Found[Execution]:
         where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
         text, args = f"{SQL['execution']} {where}", (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
-        return [Execution(*row) for row in self._read(f"SELECT {BRIEF} FROM ({text})" if brief else text, args)]
+        return self._executions(f"SELECT {BRIEF} FROM ({text})" if brief else text, args, most_bytes)
+
+    def _executions(self, text: str, args: Any, most_bytes: int | None) -> Found[Execution]:
+        rows, cut = self._read_some(text, args, most_bytes)
+        return Found.of((Execution(*row) for row in rows), cut)
+
+    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
+        bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
+        begin = after or Place(-1, 0, 0, 0, "", 0, 0)
+        after_it = {f"p_{name}": getattr(begin, name) for name in begin._fields}
+        places = [Place(*row) for row in self._read(SQL["trace"], {**bounds, **after_it})]
+        wanted = json.dumps([[place.id, place.kind, place.n] for place in places])
+        rows, cut = self._read_some(SQL["moments"], (wanted,), most_bytes)
+        return Found.of((Moment(places[row[0]], *row[1:]) for row in rows), cut)
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))

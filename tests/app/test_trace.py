@@ -1,0 +1,204 @@
+"""What has happened, in the order of time: page by page, at the same price however much it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rhythm.app import Rhythm
+from rhythm.app import application as application_module
+from rhythm.app.views import TraceStep, line_of, moment
+from rhythm.engine.payload import load
+from rhythm.store import reading
+from rhythm.store.base import TASK, WORKFLOW
+from tests.app.conftest import MakeApp
+from tests.support.counting import counting
+from tests.support.stores import rows
+
+WAIT = 30
+FLOWS = """
+workflow inner(inputs) {
+  let x = await task("plus", { n: inputs.n })
+  return x
+}
+workflow outer(inputs) {
+  let some = await all([workflow("inner", { n: i }) for i in range(inputs.n)])
+  await signal("go")
+  try { await task("breaks") } catch (e) { log("so be it") }
+  return some
+}
+workflow fan(inputs) {
+  return await all([task("plus", { n: i }) for i in range(inputs.n)])
+}
+workflow big(inputs) {
+  return await all([task("echo", { text: inputs.text }) for i in range(inputs.n)])
+}
+"""
+
+
+def plus(n: int) -> int:
+    return n + 1
+
+
+def echo(text: str) -> str:
+    return text
+
+
+def breaks() -> None:
+    raise ValueError("no")
+
+
+@pytest.fixture
+def app(make_app: MakeApp) -> Rhythm:
+    return make_app(plus, echo, breaks, flows=(FLOWS,))
+
+
+def told(app: Rhythm, id: str) -> list[TraceStep]:
+    """What happened, gathered execution by execution: by another way, and without an order."""
+    steps, waiting = list[TraceStep](), [app.store.get([id])[id]]
+    for row in waiting:
+        program = app.program(row.name, row.version) if row.type == WORKFLOW else None
+        steps.append(TraceStep(moment(row.created_at), row.id, "started", row.name, detail=load(row.inputs)))
+        if row.finished_at is not None:
+            steps.append(TraceStep(moment(row.finished_at), row.id, row.status, row.name, detail=load(row.result or row.error or "null")))
+        for each in app.store.history(row.id):
+            if row.finished_at is None or each.at < row.finished_at:
+                line = None if row.type == TASK else line_of(program, each.statement)
+                detail = load(each.error) if each.error else None
+                steps.append(TraceStep(moment(each.at), row.id, each.cause, row.name, line, detail, each.worker))
+        for request in app.store.resumes(row.id):
+            how = {"triggered_by": request.triggered_by, "triggered_by_id": request.triggered_by_id, "data": load(request.trigger_data)}
+            steps.append(TraceStep(moment(request.requested_at), row.id, "resumed", row.name, detail={**how, "reason": request.reason}))
+        waiting += app.store.children(row.id)
+    return steps
+
+
+@pytest.fixture
+def ran(app: Rhythm) -> str:
+    """An execution with children and grandchildren, a pause, a failure and a signal."""
+    handle = app.start_workflow("outer", {"n": 3})
+    app.pause(handle.id)
+    app.resume(handle.id, "go on", data={"x": 1})
+    with app.worker():
+        app.signal(handle.id, "go")
+        assert handle.result(WAIT) == [1, 2, 3]
+    return handle.id
+
+
+def key(step: TraceStep) -> tuple[Any, ...]:
+    return step.at, step.execution_id, step.what, step.line or 0, repr(step.detail), step.worker
+
+
+def test_a_trace_tells_everything_that_happened_in_the_order_of_time(app: Rhythm, ran: str) -> None:
+    steps = app.trace(ran)
+    assert sorted(steps, key=key) == sorted(told(app, ran), key=key)
+    assert [step.at for step in steps] == sorted(step.at for step in steps)
+    assert {"started", "completed", "failed", "turn", "resumed"} <= {step.what for step in steps}
+    child = app.children(ran).items[0].id
+    assert sorted(app.trace(child), key=key) == sorted(told(app, child), key=key)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_pages_of_any_size_are_the_whole(app: Rhythm, ran: str, limit: int) -> None:
+    steps, cursor = list[TraceStep](), None
+    while True:
+        page = app.trace_page(ran, limit, cursor)
+        steps += page
+        assert len(page) == limit or page.cursor is None
+        if page.cursor is None:
+            break
+        assert page.cursor == page.cursors[-1]
+        cursor = page.cursor
+    assert steps == app.trace(ran)
+
+
+def test_of_what_one_commit_did_children_end_then_the_workflow_turns_then_children_start(app: Rhythm) -> None:
+    handle = app.start_workflow("outer", {"n": 1}, id="w")
+    with app.worker():
+        app.signal(handle.id, "go")
+        handle.result(WAIT)
+    rows(app.store, "UPDATE executions SET created_at = 10, finished_at = 40")
+    rows(app.store, "UPDATE executions SET created_at = 5, finished_at = 40 WHERE id = 'w'")
+    rows(app.store, "UPDATE executions SET created_at = 20, finished_at = 20 WHERE name = 'plus'")
+    rows(app.store, "UPDATE history SET at = 10 WHERE execution_id = 'w' AND seq = 1")
+    rows(app.store, "UPDATE history SET at = 50 WHERE execution_id <> 'w' OR seq > 1")
+    first, *children = [child.id for child in app.children("w").items]
+    assert [(step.at.microsecond, step.execution_id, step.what) for step in app.trace("w")] == [
+        (5, "w", "started"), (10, "w", "turn"), (10, first, "started"), *((10, child, "started") for child in children),
+        (20, f"{first}.1", "started"), (20, f"{first}.1", "completed"),
+        (40, first, "completed"), *((40, child, "failed") for child in children), (40, "w", "completed"),
+    ]  # fmt: skip
+
+
+def cost(app: Rhythm, id: str, limit: int) -> tuple[int, int]:
+    """Statements and rows of a page that is not the first."""
+    cursor = app.trace_page(id, 3).cursor
+    with counting(app.store) as asked:
+        assert len(app.trace_page(id, limit, cursor)) == limit
+    return len(asked.statements), asked.rows
+
+
+def test_a_page_costs_the_same_however_many_children_there_are(app: Rhythm) -> None:
+    """The execution itself, where everything stands, and what is on the page: three statements, and two rows for each step."""
+    ids = [app.start_workflow("fan", {"n": n}).id for n in (10, 300)]
+    with app.worker():
+        for id in ids:
+            app.result(id, WAIT)
+    few, many = (cost(app, id, 5) for id in ids)
+    assert few == many == (3, 1 + 6 + 6)
+
+
+def test_programs_of_a_page_are_few(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that is loaded is a statement: a page that needs many ends early."""
+    names = [f"w{n}" for n in range(6)]
+    app.register("\n".join(f'workflow {name}() {{\n  await task("plus", {{ n: 1 }})\n  return 1\n}}' for name in names))
+    app.register(
+        f"workflow all_of_them() {{\n  return await all([{', '.join(f'workflow({name!r})' for name in names)}])\n}}".replace("'", '"')
+    )
+    handle = app.start_workflow("all_of_them")
+    with app.worker():
+        handle.result(WAIT)
+    whole = app.trace(handle.id)
+    monkeypatch.setattr(application_module, "TRACED_PROGRAMS", 2)
+    assert app.trace(handle.id) == whole
+    assert len(app.trace_page(handle.id, 1000)) < len(whole)
+
+
+def test_a_page_ends_when_it_is_large_and_what_is_not_on_it_is_not_read(app: Rhythm) -> None:
+    handle = app.start_workflow("big", {"n": 20, "text": "x" * 10_000})
+    with app.worker():
+        handle.result(WAIT)
+    with counting(app.store) as asked:
+        page = app.trace_page(handle.id, 1000, most_bytes=50_000)
+    assert 4 <= len(page) <= 8
+    assert page.cursor is not None
+    assert asked.largest < 100_000 or asked.rows < 1000, "places are short, details are cut"
+    steps, pages = [*page], 1
+    while page.cursor is not None:
+        page, pages = app.trace_page(handle.id, 1000, page.cursor, most_bytes=50_000), pages + 1
+        steps += page
+    assert steps == app.trace(handle.id)
+    assert pages >= 9
+    assert len(app.trace_page(handle.id, 1000, most_bytes=1)) == 1, "at least one"
+
+
+def test_a_trace_has_its_limits(app: Rhythm, ran: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rhythm.store.postgres import store as postgres
+    from rhythm.store.sqlite import store as sqlite
+
+    for module in (postgres, sqlite):
+        monkeypatch.setattr(module, "TRACED", 2)
+        monkeypatch.setattr(module, "TRACED_TURNS", 1)
+    steps = app.trace(ran)
+    assert len({step.execution_id for step in steps}) == 3
+    assert [step.what for step in steps].count("turn") <= 1
+    assert reading.TRACED == 10_000
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "x", "1:2", "1:1:1:1:1:1:", "1:1:1:1:1:1:a\nb", "9" * 30 + ":1:1:1:0:0:w", "1:1:1:1:1:x:w", "-1:1:1:1:1:1:w"]
+)
+def test_a_cursor_that_is_none_is_refused(app: Rhythm, ran: str, cursor: str) -> None:
+    with pytest.raises(ValueError, match="is not the cursor of a page"):
+        app.trace_page(ran, 10, cursor)
