@@ -24,15 +24,7 @@ from tests.support.serving import serving
 from tests.support.stores import rows
 
 MATRIX = Path(__file__).parent / "matrix.txt"
-WHO = (
-    "nobody",
-    "garbage",
-    "expired",
-    "revoked",
-    *ROLES,
-    "hasty",
-    "failing",
-)  # a token that asks too often, an address that fails too often
+WHO = ("nobody", "garbage", "expired", "revoked", *ROLES)
 TOO_MANY = ("too_many_requests", "too_many_failures")
 
 
