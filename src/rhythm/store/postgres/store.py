@@ -81,19 +81,9 @@ from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
 PRUNED = (
-    "ready",
-    "contexts",
-    "executions",
-    "history",
-    "timers",
-    "signals",
-    "blobs",
-    "waits",
-    "approvals",
-    "decisions",
-    "resumes",
-    "families",
-)
+    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes", "families",
+    "terminations",
+)  # fmt: skip
 
 
 class Expired(Record):
