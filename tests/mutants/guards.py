@@ -441,8 +441,12 @@ EVENTS = (
     ),
     Guard(
         "what is terminated has no row left", terminate("an_execution_and_everything_below_it_ends_at_once"),
-        lite_code("_terminate", 'self._all("delete_ready", id)', "pass"),
+        (Change("store/sqlite/operating.sql", "delete_ended_ready", "DELETE FROM ready WHERE ", "DELETE FROM ready WHERE 0 AND "),),
         (Change("store/postgres/operating.sql", "delete_ended_ready", "r.id = ANY(%(ids)s::text[])", "false"),),
+    ),
+    Guard(
+        "a claim on what is terminated is gone", terminate("a_turn_that_was_computed_before_is_lost"),
+        lite_code("_terminate", 'for id in workflows:\n            self._all("delete_ready", id)', "pass"),
     ),
     Guard(
         "children that are made meanwhile are terminated, too", server("a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too"),

@@ -185,7 +185,7 @@ def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, aske
         del asked[:]
         assert work() or len(found) == 2
         found.append(len(asked))
-    assert found == [AROUND + 13, 1 + AROUND + 8, 2 + AROUND + 2]
+    assert found == [AROUND + 13, 1 + AROUND + 9, 2 + AROUND + 2]
 
 
 def test_a_decision_asks_for_all_it_depends_on_at_once(store: PostgresStore, asked: list[None]) -> None:

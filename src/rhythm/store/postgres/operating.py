@@ -64,7 +64,10 @@ class PostgresOperating(PostgresAccess, OperatingStore):
             return set()
         now = rows[0][-1]
         self._end_at_once({row[0]: (*raised[row[0]], row[2]) for row in rows if row[1] == WORKFLOW}, now)
-        self.rows.finish([End(row[0], CANCELLED, TERMINATED) for row in rows if row[1] == TASK], now)
+        tasks = [row[0] for row in rows if row[1] == TASK]
+        if tasks:
+            self.db.do("delete_ready", ids=tasks)
+        self.rows.finish([End(id, CANCELLED, TERMINATED) for id in tasks], now)
         ended = {row[0] for row in rows}
         self.db.do("delete_ended_ready", ids=sorted({*ended, *(id for id in found.values() if id is not None)}))
         return ended

@@ -737,6 +737,9 @@ SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT
   AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.status < 5)
 ORDER BY e.finished_at LIMIT %(limit)s
 
+-- name: prune_terminations
+DELETE FROM terminations t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
+
 -- name: prune_families
 DELETE FROM families WHERE root_id = ANY(%(ids)s::text[])
 

@@ -85,7 +85,10 @@ from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = "ready contexts executions history timers signals blobs waits approvals decisions resumes contributors families".split()
+PRUNED = (
+    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes", "contributors",
+    "families", "terminations",
+)  # fmt: skip
 ROW = StoredExecution._fields[: StoredExecution._fields.index("seq")]  # what of it stands in `executions`; the rest is its context
 
 

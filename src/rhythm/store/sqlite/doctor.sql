@@ -109,8 +109,9 @@ WHERE e.finished_at IS NULL AND r.id IS NULL AND e.status = 0 AND NOT e.held
 
 -- name: terminated_end
 -- What is below an execution that was terminated ends within the grace.
-SELECT t.id AS subject, 'it was terminated ' || ((:now - t.requested_at) / 1000000) || ' s ago, and something below it may live' AS message
+SELECT t.id AS subject, 'it was terminated ' || ((:now - t.requested_at) / 1000000) || ' s ago, and something below it lives' AS message
 FROM terminations t WHERE t.requested_at < :before
+  AND EXISTS (SELECT 1 FROM executions e WHERE e.id > t.id || '.' AND e.id < t.id || '/' AND e.finished_at IS NULL)
 
 -- name: ready_agrees
 -- A queue row fits its execution. Whoever gives a claim back gives its attempt back, also one that its row counts already.

@@ -709,8 +709,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         for id, status in workflows.items():
             self._end_at_once(id, status, now)
         for id in tasks:
+            self._all("delete_ready", id)
             self._finish(id, CANCELLED, TERMINATED, now, None, None)
-        for id in (*tasks, *workflows):
+        for id in workflows:
             self._all("delete_ready", id)
         self._all("delete_ended_ready", json.dumps([*tasks, *workflows]))
 
@@ -849,7 +850,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
                     ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
-                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("families", "root_id"),
+                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("families", "root_id"), ("terminations", "id"),
                     ("execution_contributors", "root_id"),
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
