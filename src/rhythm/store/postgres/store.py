@@ -86,8 +86,8 @@ from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
 PRUNED = (
-    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes", "contributors",
-    "families", "terminations",
+    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes",
+    "contributors", "families", "terminations",
 )  # fmt: skip
 ROW = StoredExecution._fields[: StoredExecution._fields.index("seq")]  # what of it stands in `executions`; the rest is its context
 
