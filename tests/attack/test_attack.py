@@ -1,10 +1,11 @@
-"""A short form of each attack: what got through must be nothing. The others of `make attack` are tests of their own parts already."""
+"""A short form of each attack: what got through must be nothing. Control
+characters and slow clients are tests of their own parts already; how long others wait is measured on a quiet machine (`make attack`)."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.attack import audit, bombs, four_eyes, server_load
+from tests.attack import audit, bombs, four_eyes
 from tests.attack.places import KINDS
 
 
@@ -32,14 +33,3 @@ def test_what_asks_for_too_much_is_refused(kind: str) -> None:
 def test_a_cancel_reaches_every_loop(kind: str) -> None:
     with KINDS[kind]() as fresh:
         assert bombs.looped(fresh())[1] == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_who_behaves_is_answered_whatever_others_do(kind: str) -> None:
-    """How long it takes is measured by `make attack`, on a machine that does nothing else."""
-    with KINDS[kind]() as fresh:
-        _, good, did, mb = server_load.play(fresh(), 0.02)
-    assert good.ids
-    assert good.wrong == {}
-    assert did["deaf"]["connections"] > 100
-    assert mb < server_load.LARGEST_MB
