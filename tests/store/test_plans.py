@@ -294,7 +294,7 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "terminated_workflows": "executions_live", "recount_family": "executions_live",
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
     "keep_sources": "definitions_source",
-    "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
+    "delete_fires": "fires_newest", "running_fires": "fires_", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
 SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"  # the last are `terminations` and
 # `worker_heartbeats`

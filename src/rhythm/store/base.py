@@ -568,7 +568,8 @@ class Execution(Record):
 LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
 CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}  # characters of others that a list reads
 # the columns of a list; of those that are cut one character more, which tells that they were
-BRIEF = ", ".join(LARGE.get(name, f"substr({name}, 1, {CUT[name] + 1})" if name in CUT else name) for name in Execution._fields)
+_SHORT = {**LARGE, **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT.items()}}
+BRIEF = ", ".join(f"{_SHORT[name]} AS {name}" if name in _SHORT else name for name in Execution._fields)
 
 
 class Transition(Record):
