@@ -57,7 +57,6 @@ ROUNDS: dict[str, tuple[str, Any, int]] = {
     "a template of an object": ("`${inputs}`", OBJECT | {"x": 1}, 1),
     "a list in the text of the program": (f"[{'1, ' * 5000}]", None, 50),
     "ids of nothing": ("all(inputs)", ["run.1"] * 9_999 + ["x"], 2),
-    "stages of an approval": ('approval({ role: "a", escalate: inputs })', ["b"] * 99_999 + [1], 1),
 }  # fmt: skip
 
 
