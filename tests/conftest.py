@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ __all__ = ["database_url", "make_store", "schemas", "stores"]
 # A law holds however long an example takes: on a busy machine that says nothing about the code.
 settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("laws")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background by a shell: commands that are interrupted must notice
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rhythm.slots import US, Timing, check_timing, latest_slots, next_slot, slots
+from rhythm import slots as module
+from rhythm.slots import FIRST_US, LAST_US, US, Timing, check_timing, first_slots, latest_slots, next_slot, slots
 
 MINUTE = 60 * US
 DAYS = 3
@@ -198,7 +199,11 @@ def test_after_years_of_standstill_only_the_last_slots_are_looked_at(minutes: in
         (Timing("0 9 * * *", "../etc/passwd"), "there is no time zone"),
         (Timing("0 9 * * *", "Europe"), "there is no time zone"),
         (Timing("0 9 * * *", ""), "there is no time zone"),
-        (Timing("0 9 * * *", "x" * 5000), "there is no time zone"),
+        (Timing("0 9 * * *", "x" * 100), "there is no time zone"),
+        (Timing("0 9 * * *", "x" * 101), "tz has at most 100 characters, not 101"),
+        (Timing("0-59," * 40 + "1 9 * * *"), "cron has at most 200 characters, not 209"),
+        (Timing(at=LAST_US + 1), "at lies outside of what a calendar can show"),
+        (Timing(at=FIRST_US - 1), "at lies outside of what a calendar can show"),
         (Timing("0 9 * * *", "a\0b"), "there is no time zone"),
         (Timing(every_us=1), "a second or longer"),
         (Timing(), "one of cron, every and at"),
@@ -217,3 +222,34 @@ def test_without_time_zone_data_it_is_said_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr(zoneinfo, "available_timezones", set)
     with pytest.raises(ValueError, match="install the package tzdata"):
         check_timing(Timing("0 9 * * *", "Europe/Berlin"))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Apia", "America/Los_Angeles", "Europe/Berlin"])
+@pytest.mark.parametrize(
+    "timing",
+    [Timing("*/7 * * * *"), Timing("0 0 29 2 *"), Timing(every_us=US), Timing(every_us=100 * 366 * 86_400 * US), Timing(at=LAST_US)],
+)
+def test_there_is_no_slot_that_no_calendar_shows(timing: Timing, zone: str) -> None:
+    timing = timing.replace(tz=zone)
+    for after in (LAST_US, LAST_US + US, 2**62, FIRST_US - 1, -(2**62)):
+        assert next_slot(timing, after) is None
+    last = list(islice(slots(timing, LAST_US - 40 * 60 * US), 5000))
+    assert all(LAST_US - 40 * 60 * US < slot <= LAST_US for slot in last)
+    for slot in last[-3:]:
+        (EPOCH + timedelta(microseconds=slot)).astimezone(ZoneInfo(zone)).isoformat()
+
+
+def test_a_rare_date_is_not_searched_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    found = module.next_slot
+
+    def counted(timing: Timing, after: int) -> int | None:
+        asked.append(after)
+        return found(timing, after)
+
+    monkeypatch.setattr(module, "next_slot", counted)
+    rare = first_slots(Timing("0 0 * 2 1#5"), us(2026, 1, 1), 1000)  # a fifth Monday in February
+    assert [(EPOCH + timedelta(microseconds=slot)).year for slot in rare] == [2044, 2072, 2112]
+    assert len(asked) == 4
+    assert len(first_slots(Timing(every_us=100 * 366 * 86_400 * US, anchor_at=0), us(2026, 1, 1), 1000)) == 1
+    assert len(first_slots(Timing("* * * * *"), us(2026, 1, 1), 1000)) == 1000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rhythm.limits import TEXTS
+
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SHORT = r"(?a)(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d|w))+"
 _PIECE = r"(?a)([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)"
@@ -17,9 +19,12 @@ def duration_s(value: object) -> float:
     """The length in seconds; `ValueError` saying how to write one if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"not a duration; {HOW}")
-    seconds = _parse(value) if isinstance(value, str) else float(value)
+    try:
+        seconds = _parse(value) if isinstance(value, str) else float(value)
+    except OverflowError:  # a whole number that no float holds
+        seconds = float("inf" if isinstance(value, int) and value > 0 else "-inf")
     if seconds is None:
-        raise ValueError(f'"{value}" is not a duration; {HOW}')
+        raise ValueError(f'"{value:.80}" is not a duration; {HOW}')
     if seconds < 0 or seconds != seconds:
         raise ValueError("a duration cannot be negative")
     if seconds > LONGEST_S:
@@ -28,7 +33,7 @@ def duration_s(value: object) -> float:
 
 
 def _parse(text: str) -> float | None:
-    if len(text) > 100:
+    if len(text) > TEXTS.time:
         return None
     if re.fullmatch(_SHORT, text):
         return sum(float(number) * _UNITS[unit] for number, unit in re.findall(_PIECE, text))

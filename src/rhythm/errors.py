@@ -106,6 +106,10 @@ class UnknownWorkflow(RhythmError):
 
     code = "unknown_workflow"
 
+    def __init__(self, message: str, name: Any = None) -> None:
+        super().__init__(message)
+        self.name = name
+
 
 class UnknownToken(RhythmError):
     """There is no token with this id."""
@@ -135,6 +139,12 @@ class ScheduleOfWorkflow(RhythmError):
     """The schedule comes with its workflow, and goes with it."""
 
     code = "schedule_of_workflow"
+
+
+class ScheduleTaken(RhythmError):
+    """A schedule of this name starts a workflow that whoever asks may not see."""
+
+    code = "schedule_taken"
 
 
 class Conflict(RhythmError):
@@ -175,7 +185,7 @@ class UnknownApproval(RhythmError):
 
 class Denied(RhythmError):
     """Whoever wants to decide may not. `code`: `wrong_role`, `role_revoked`, `self_approval` or `too_many_contributors`; of any act
-    `permission_missing`, if a token has lost what it takes since its owner was let in."""
+    `permission_missing`, if a token does not allow it, or has lost what it takes since its owner was let in."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

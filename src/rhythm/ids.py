@@ -5,9 +5,11 @@ A child's id is its parent's with a dot and its number; an id that a user choose
 
 from __future__ import annotations
 
+from rhythm.limits import TEXTS
+
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 LENGTH = 26
-LONGEST = 200
+LONGEST = TEXTS.id
 
 
 def encode_id(time_ms: int, chance: int) -> str:

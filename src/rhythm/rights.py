@@ -1,7 +1,10 @@
 """What may be done, and which roles allow it. Pure: no database, no token, only names.
 
-A route or method asks for one permission; a token has roles; a role is a set of permissions. Business roles ("finance") are the
-user's own words and allow nothing here: they say which approvals one may decide.
+A route or method asks for one permission; a token has roles; a role is a set of permissions. `operator` has them for everything,
+`operator:order*` for what has such a name: a workflow, or a queue. An execution goes by the workflow (or bare task) at its root, an
+approval by its execution, a schedule by the workflow that it starts. What belongs to nobody in particular (an event, the audit, tokens)
+takes a role without a pattern. Business roles ("finance") are the user's own words and allow nothing here: they say which approvals
+one may decide.
 """
 
 from __future__ import annotations
@@ -37,23 +40,105 @@ PERMISSIONS: Mapping[str, str] = {
     "audit:read": "read and verify the audit",
     "admin": "make, change and revoke tokens",
 }
+WHOLE = ("auditor", "admin")  # roles that are for everything or not at all: the audit and tokens know no workflows
+ANY = "*"
+
+Scope = tuple[str, ...] | None  # the patterns of the names that are allowed; None: everything, () nothing
 
 
-def allows(roles: Iterable[str], permission: str) -> bool:
-    """Whether one of the roles has the permission. A role that does not exist has none; a permission that does not exist is a bug."""
+def allows(roles: Iterable[str], permission: str, name: str | None = None) -> bool:
+    """Whether the roles allow this for what has this name; without a name, for everything.
+
+    A role that does not exist allows nothing; a permission that does not exist is a bug.
+    """
+    return within(scope(roles, permission), name)
+
+
+def allows_some(roles: Iterable[str], permission: str) -> bool:
+    """Whether there is anything for which the roles allow this. It says no more: ask `allows` when the name is known."""
+    return scope(roles, permission) != ()
+
+
+def still_allows(roles: Iterable[str], before: Iterable[str] | None, permission: str) -> bool:
+    """Whether whatever was allowed with the roles `before` is allowed with these, whatever its name was.
+
+    For transactions, where nobody knows the name any more: the roles allow it for everything, or are those of before.
+    """
+    held = {*roles}
+    return allows(held, permission) or (before is not None and held == {*before} and allows_some(held, permission))
+
+
+def scope(roles: Iterable[str], permission: str) -> Scope:
+    """The patterns of the names for which the roles allow this; None: for everything, `()`: for nothing."""
     assert permission in PERMISSIONS, permission
-    return any(permission in ROLES.get(role, ()) for role in roles)
+    patterns = list[str]()
+    for text in roles:
+        role, limited, pattern = text.partition(":")
+        if permission not in ROLES.get(role, ()) or (limited and role in WHOLE):
+            continue
+        if not limited:
+            return None
+        patterns.append(pattern)
+    return tuple(dict.fromkeys(pattern for pattern in patterns if pattern))
+
+
+def within(scope: Scope, name: str | None) -> bool:
+    """Whether a scope has this name in it. What has no name is in none but that of everything."""
+    return scope is None or (name is not None and any(matches(pattern, name) for pattern in scope))
+
+
+def limited(roles: Iterable[str]) -> bool:
+    """Whether it depends on a name what the roles allow."""
+    return any(":" in role for role in roles)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name is as the pattern says: `*` stands for any characters, also none, and every other one for itself.
+
+    It takes no longer the more stars there are: from left to right, each part is where it first can be.
+    """
+    first, *rest = pattern.split(ANY)
+    if not rest:
+        return name == pattern
+    last = rest.pop()
+    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
+        return False
+    place, end = len(first), len(name) - len(last)
+    for part in rest:
+        found = name.find(part, place, end)
+        if found < 0:
+            return False
+        place = found + len(part)
+    return True
+
+
+def prefixes(scope: tuple[str, ...]) -> list[str]:
+    """How the names of a scope begin: whatever is in it begins with one of these."""
+    begins = {pattern.partition(ANY)[0] for pattern in scope}
+    return sorted(one for one in begins if not any(one != other and one.startswith(other) for other in begins))
 
 
 def permissions(roles: Iterable[str]) -> tuple[str, ...]:
-    """All that the roles allow, in the order of the table."""
+    """All that the roles allow for everything, in the order of the table."""
     held = tuple(roles)
     return tuple(permission for permission in PERMISSIONS if allows(held, permission))
 
 
 def problem_with_roles(roles: Iterable[str]) -> str:
     """Why these cannot be the roles of a token; empty if they can."""
-    unknown = sorted({role for role in roles if role not in ROLES})
-    if not unknown:
-        return ""
-    return f"there is no role {unknown[0]!r}: the roles are {', '.join(ROLES)} (a word of your own is a business role)"
+    return next((problem for role in sorted(set(roles)) if (problem := _problem(role))), "")
+
+
+def _problem(text: str) -> str:
+    role, limited, pattern = text.partition(":")
+    if role not in ROLES:
+        return f"there is no role {role!r}: the roles are {', '.join(ROLES)} (a word of your own is a business role)"
+    if limited and role in WHOLE:
+        return f"the role {role} is for everything: give {role}, or one of {', '.join(_limitable())} with a pattern"
+    if limited and not pattern.replace(ANY, ""):
+        return f"{text!r} is limited to no names: give {role} for everything, or a pattern such as {role}:order*"
+    return ""
+
+
+def _limitable() -> list[str]:
+    return [role for role in ROLES if role not in WHOLE]

@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
+from rhythm.limits import TEXTS
 from rhythm.record import Record
 
 if TYPE_CHECKING:
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
 US = 1_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_US = (datetime(1, 1, 3, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+LAST_US = (datetime(9999, 12, 29, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)  # no zone is so far away that it shows another year
 LEAST_EVERY_US = US  # an interval is no busy loop
 FIELDS = "minute hour day month weekday"
 OVERLAPS = ("skip", "queue", "allow", "cancel_other")  # what a slot may do while the execution of another still runs
 MOST_CAUGHT_UP = 1000
+AHEAD_US = 100 * 366 * 86_400 * US  # how far people look ahead
 
 
 class Timing(Record):
@@ -40,8 +44,18 @@ class Timing(Record):
 
 def next_slot(timing: Timing, after: int) -> int | None:
     """The first slot after this moment; None if there is none any more. `ValueError` if the expression or the zone cannot be read."""
+    if not FIRST_US <= after < LAST_US:
+        return None
+    slot = _next_slot(timing, after)
+    return slot if slot is not None and slot <= LAST_US else None
+
+
+def _next_slot(timing: Timing, after: int) -> int | None:
     if timing.cron is not None:
-        return _next_cron(timing.cron, timing.tz, after)
+        try:
+            return _next_cron(timing.cron, timing.tz, after)
+        except OverflowError:  # the search went beyond the last year
+            return None
     if timing.every_us is not None:
         passed = max(after - timing.anchor_at, 0) // timing.every_us
         return timing.anchor_at + (passed + 1) * timing.every_us
@@ -54,6 +68,11 @@ def slots(timing: Timing, after: int) -> Iterator[int]:
     while slot is not None:
         yield slot
         slot = next_slot(timing, slot)
+
+
+def first_slots(timing: Timing, after: int, count: int, within_us: int = AHEAD_US) -> list[int]:
+    """The first slots after this moment, at most so many, and none that is further ahead: a rare date is not searched for without end."""
+    return list(islice(takewhile(lambda slot: slot <= after + within_us, slots(timing, after)), count))
 
 
 def latest_slots(timing: Timing, first: int, until: int, count: int) -> list[int]:
@@ -93,6 +112,8 @@ def check_timing(timing: Timing) -> None:
         raise ValueError(f"cron is a text, not {timing.cron!r:.80}")
     if timing.every_us is not None and timing.every_us < LEAST_EVERY_US:
         raise ValueError("every must be a second or longer")
+    if timing.at is not None and not FIRST_US <= timing.at <= LAST_US:
+        raise ValueError("at lies outside of what a calendar can show: write a time before the end of the year 9999")
     zone(timing.tz)
     if timing.cron is not None and next_slot(timing, 0) is None:
         raise ValueError(f"the cron expression {timing.cron!r} never comes: there is no such date")
@@ -104,6 +125,8 @@ def zone(name: str) -> ZoneInfo:
 
     if not isinstance(name, str):
         raise ValueError(f"tz is a text such as 'Europe/Berlin', not {name!r:.80}")
+    if len(name) > TEXTS.time_zone:
+        raise ValueError(f"tz has at most {TEXTS.time_zone} characters, not {len(name):,}")
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError) as problem:  # KeyError: not found; the others: names that are paths, folders or too long
@@ -123,6 +146,8 @@ def _no_zone(name: str) -> str:
 
 
 def _next_cron(cron: str, tz: str, after: int) -> int | None:
+    if len(cron) > TEXTS.cron:  # also of one that an earlier version took
+        raise ValueError(f"cron has at most {TEXTS.cron} characters, not {len(cron):,}")
     where, every_hour = zone(tz), _every_hour(cron)
     earliest = _earliest_wall(where, after) if every_hour else _wall(where, after)
     best: int | None = None
@@ -165,7 +190,7 @@ def _earliest_wall(where: ZoneInfo, after: int) -> datetime:
 
 def _instants(where: ZoneInfo, wall: datetime) -> tuple[int, int]:
     """When the clock shows this for the first and for the last time. What it skips: the first moment after the gap, for both."""
-    first, second = (_us(wall.replace(tzinfo=where, fold=fold)) for fold in (0, 1))
+    first, second = (us_of(wall.replace(tzinfo=where, fold=fold)) for fold in (0, 1))
     if first <= second:
         return first, second
     return (end := _change(where, second, first)), end
@@ -188,5 +213,6 @@ def _wall(where: ZoneInfo, at: int) -> datetime:
     return (EPOCH + timedelta(microseconds=at)).astimezone(where).replace(tzinfo=None, fold=0)
 
 
-def _us(at: datetime) -> int:
-    return (at.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+def us_of(at: datetime) -> int:
+    """A moment in microseconds since 1970; also one that lies in another year in UTC, which no datetime holds."""
+    return (at - EPOCH) // timedelta(microseconds=1)

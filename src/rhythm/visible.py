@@ -10,7 +10,7 @@ STAND_IN = "\N{REPLACEMENT CHARACTER}"
 
 def visible(text: str, keep: str = "") -> str:
     """The text with a stand-in for each character that is not printable; `keep`: those of them that may stay."""
-    if text.isprintable():
+    if _without(text, keep).isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else STAND_IN for c in text)
 
@@ -33,7 +33,15 @@ def escaped(text: str) -> str:
 
 def escaped_json(text: str) -> str:
     r"""JSON text of the same value, with JSON's escapes for what is not printable: `\u001b`. Ends of lines between values stay."""
-    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else _json_escape(c) for c in text)
+    if _without(text, "\n").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _json_escape(c) for c in text)
+
+
+def _without(text: str, some: str) -> str:
+    for c in some:
+        text = text.replace(c, "")
+    return text
 
 
 def _json_escape(c: str) -> str:

@@ -257,7 +257,7 @@ def parts(app: Rhythm, limit: int, head: str | None = None, after: str | None = 
     """The audit, verified part by part."""
     found = [app.verify_audit(head, after=after, limit=limit)]
     while (next := found[-1].next) is not None:
-        found.append(app.verify_audit(after=next, limit=limit))
+        found.append(app.verify_audit(head, after=next, limit=limit))
         assert len(found) < 20
     return found
 
@@ -266,7 +266,9 @@ def parts(app: Rhythm, limit: int, head: str | None = None, after: str | None = 
 def test_a_long_audit_is_verified_part_by_part(app: Rhythm, limit: int) -> None:
     for i in range(5):
         app.pause_queue(f"q{i}", by="ann")
-    head = app.verify_audit().head
+    head, heads = app.verify_audit().head, {row.n: f"{row.n}:{row.hash}" for row in app.audit()}
+    assert {part.intact for n in (1, 3, 5) for part in parts(app, limit, heads[n])} == {True}
+    assert {part.intact for part in parts(app, limit, f"3:{'0' * 64}")} >= {False}
     found = parts(app, limit)
     assert ([part.intact for part in found], {part.head for part in found}) == ([True] * -(-5 // limit), {head})
     assert (sum(part.rows for part in found), found[-1].next) == (5, None)
@@ -282,8 +284,9 @@ def test_what_follows_a_head_that_was_kept_is_verified_without_what_lies_before(
     kept = {row.n: f"{row.n}:{row.hash}" for row in app.audit()}
     assert (app.verify_audit(after=kept[3]).rows, app.verify_audit(after=kept[5]).rows) == (2, 0)
     assert app.verify_audit(kept[4], after=kept[3]).intact
-    with pytest.raises(ValueError, match="row 2, whose head was kept, lies before row 3, from which on is read: leave `after` out"):
-        app.verify_audit(kept[2], after=kept[3])
+    assert app.verify_audit(kept[2], after=kept[4]).intact  # which is before that: its row is looked at all the same
+    anew = "row 2 is not the one that was the head: the chain was written anew"
+    assert app.verify_audit(f"2:{'0' * 64}", after=kept[4]).problems == (anew,)
     assert app.verify_audit(after=f"3:{'0' * 64}").problems == ("row 3 is not the one that was the head: the chain was written anew",)
     gone = "row 9, which was the head, is gone: the chain ends with row 8"
     assert app.verify_audit(after=f"9:{'0' * 64}").problems[-1] == gone
@@ -291,6 +294,7 @@ def test_what_follows_a_head_that_was_kept_is_verified_without_what_lies_before(
         rows(app.store, "DELETE FROM audit WHERE n = 3")
     assert not app.verify_audit(after=kept[3]).intact
     assert app.verify_audit(after=kept[4]).intact
+    assert [check.broken for check in (app.verify_audit(kept[3], after=kept[4]), app.verify_audit(kept[2], after=kept[4]))] == [1, 0]
 
 
 def test_a_row_with_an_odd_time_or_detail_does_not_hide_the_others(app: Rhythm) -> None:

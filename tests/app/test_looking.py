@@ -120,6 +120,13 @@ def test_a_turn_that_has_something_to_go_on_with_is_told_by_why(make_app: MakeAp
     assert reason.what == "it is with worker w"
 
 
+def test_a_signal_that_it_waits_for_is_something_to_go_on_with(make_app: MakeApp) -> None:
+    app = make_app(flows=(SIGNAL,))
+    id = parked(app)
+    app.signal(id, "go", 1)
+    assert [reason.what for reason in app.why(id).reasons] == ["it is ready, and no worker is there"]
+
+
 def test_an_execution_that_was_asked_to_end_is_ready_for_whoever_takes_it(make_app: MakeApp) -> None:
     app = make_app(flows=('workflow main() {\n  try { await signal("go") } finally { await signal("clean") }\n}',))
     id = parked(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import rhythm
+from rhythm.store.sqlite.store import SqliteStore
 from tests.app.conftest import MakeApp
 from tests.support.stores import rows
 
@@ -94,6 +96,19 @@ def test_heart_is_made_when_the_database_is_there_again(make_app: MakeApp, monke
         while not app.workers():
             pass
     assert len(tries) >= 3
+
+
+def test_a_worker_that_was_never_started_is_closed_with_its_application(make_app: MakeApp) -> None:
+    app = make_app()
+    stopped, left = app.worker(), app.worker()
+    stopped.stop()
+    with pytest.raises(RuntimeError, match="was started before"):
+        stopped.start()
+    app.close()
+    for worker in (stopped, left):
+        if isinstance(worker._store, SqliteStore):
+            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                worker._store._db.execute("SELECT 1")
 
 
 def test_mistakes_are_said(make_app: MakeApp) -> None:

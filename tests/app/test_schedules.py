@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,7 +11,11 @@ import pytest
 import rhythm
 from rhythm.app import Rhythm
 from rhythm.app.scheduling import ScheduleView
+from rhythm.engine import schedules as engine
+from rhythm.engine.programs import ProgramCache
 from rhythm.store.access import Actor
+from rhythm.store.open import open_store
+from rhythm.store.schedules import Due, Firing
 from rhythm.worker.services import Services, ServiceSettings
 from tests.app.conftest import MakeApp
 from tests.support.stores import rows
@@ -219,21 +223,22 @@ def test_a_slot_of_a_workflow_that_is_gone_fails_and_is_told(app: Rhythm) -> Non
 
 
 def test_schedules_that_cannot_be_fired_here_keep_no_other_from_it_and_are_told_once(app: Rhythm) -> None:
-    for name in ("lost", "newer", "good"):
+    for name in ("lost", "newer", "long", "good"):
         app.schedule(name, "forever" if name == "newer" else "report", every=60)
         make_due(app, name, slots_ago=9 if name != "good" else 0)
     rows(app.store, "UPDATE schedules SET cron = '* * * * *', every_us = NULL, tz = 'Mars/Olympus' WHERE name = 'lost'")
+    rows(app.store, "UPDATE schedules SET cron = ?, every_us = NULL WHERE name = 'long'", ["0-59," * 50_000 + "1 * * * *"])
     rows(app.store, """UPDATE workflow_definitions SET program = '{"ir": 99}' WHERE name = 'forever'""")
-    app._programs.clear()
+    app._programs = ProgramCache()
     told: list[Any] = []
     seconds = [0.0]
     settings = ServiceSettings(batch=2, schedules_every_s=1.0)
     services = Services(app.store, settings, lambda: seconds[0], lambda: 0, app.program, lambda *what: told.append(what))
-    for _ in range(6):
+    for _ in range(8):
         services.run()
         seconds[0] += 1
     assert started(app) == ["good"]
-    assert sorted(what[:2] for what in told) == [("schedule_stuck", "lost"), ("schedule_stuck", "newer")]
+    assert sorted(what[:2] for what in told) == [("schedule_stuck", name) for name in ("long", "lost", "newer")]
     assert app.get_schedule("lost").fires == ()
 
 
@@ -291,3 +296,139 @@ def test_all_of_it_with_coroutines(app: Rhythm) -> None:
         return [made.name, len(await app.aio.next_times("s")), (await app.aio.schedules())[0].name, await handle.status()]
 
     assert asyncio.run(work()) == ["s", 5, "s", "pending"]
+
+
+# times that no calendar shows
+
+NEVER: list[dict[str, Any]] = [
+    {"at": "9999-12-31T23:59:59-23:59"},
+    {"at": "9999-12-31T23:59:59.999999"},
+    {"at": "9999-12-31T23:59:59", "tz": "America/Los_Angeles"},
+    {"at": datetime(9999, 12, 31, 23, 59, tzinfo=timezone(timedelta(hours=-23, minutes=-59)))},
+    {"at": "0001-01-01T00:00:00+23:59"},
+    {"at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=23, minutes=59)))},
+    {"at": datetime.min},
+    {"at": datetime.max},
+    {"at": "2" * 5000},
+    {"every": float("nan")},
+    {"every": float("inf")},
+    {"every": -1},
+    {"every": 1e300},
+    {"every": 10**400},
+    {"every": "99999999999999999999999999d"},
+    {"every": 0.000001},
+]
+
+
+@pytest.mark.parametrize("times", NEVER, ids=str)
+def test_a_time_that_could_not_be_shown_is_refused_and_nothing_is_stored(app: Rhythm, times: dict[str, Any]) -> None:
+    with pytest.raises(rhythm.InvalidSchedule):
+        app.schedule("s", "report", **times)
+    assert app.schedules() == []
+
+
+@pytest.mark.parametrize("times", [{"at": "9998-06-01T12:00:00-23:59"}, {"every": "36500d"}, {"cron": "0 0 29 2 *"}], ids=str)
+def test_a_time_that_is_far_away_is_shown_to_everyone(app: Rhythm, times: dict[str, Any]) -> None:
+    made = app.schedule("s", "report", **times)
+    assert app.schedules() == [made] == [app.get_schedule("s")]
+    assert len(app.next_times("s", 1000)) <= 26
+    assert made.as_json()["next_at"]
+
+
+@pytest.mark.parametrize("column", ["at", "next_at", "queued_at", "paused_at", "updated_at"])
+def test_a_row_that_no_calendar_shows_hides_no_other_and_stops_no_other(app: Rhythm, column: str) -> None:
+    """As one that an earlier version took."""
+    app.schedule("bad", "report", at=datetime.now(UTC) + timedelta(days=1))
+    app.schedule("good", "report", every=60)
+    for us in (253_402_387_139_000_000, -62_135_700_000_000_000):
+        rows(app.store, f"UPDATE schedules SET {column} = {us} WHERE name = 'bad'")
+        assert [schedule.name for schedule in app.schedules()] == ["bad", "good"]
+        assert app.get_schedule("bad").as_json()
+    make_due(app, "good")
+    tick(app, [])
+    assert "good" in started(app)
+    app.delete_schedule("bad")
+
+
+@pytest.mark.parametrize("length", [float("nan"), float("inf"), -1, 1e300, 10**400, -(10**400), "1e9", "9" * 5000])
+def test_no_length_of_time_is_taken_that_fails_later(app: Rhythm, length: Any) -> None:
+    handle = app.start_workflow("forever")
+    for call in (
+        lambda: app.start_workflow("report", delay=length),
+        lambda: app.queue_task("t", timeout=length),
+        lambda: app.pause(handle, timeout=length),
+        lambda: app.create_token("ada", expires=length),
+        lambda: app.result(handle, timeout=length),
+    ):
+        with pytest.raises(ValueError, match="duration"):
+            call()
+
+
+# what is worked out, and what is written
+
+
+def test_what_to_do_is_worked_out_while_nobody_is_locked_out(app: Rhythm, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schedule that takes long to work out holds up nobody; and if it is changed meanwhile, that counts."""
+    app.schedule("s", "report", every=60, overlap="allow")
+    make_due(app, "s")
+    other, fire, seen = open_store(url), engine.fire, list[str]()
+
+    def slow(due: Due, *args: Any) -> Firing | None:
+        if not seen:
+            seen.append(due.schedule.name)
+            other.pause_queue("elsewhere", True, Actor("ada"), "")
+            other.change_schedule("s", lambda before, now: before and before.replace(inputs='"newer"'))
+        return fire(due, *args)
+
+    monkeypatch.setattr(engine, "fire", slow)
+    seconds = [0.0]
+    services = Services(app.store, ServiceSettings(), lambda: seconds[0], lambda: 0, app.program, None)
+    _, wait_s = services.run()
+    assert (seen, app.list().items) == (["s"], ())
+    assert wait_s <= 0.05  # it is looked at again soon
+    seconds[0] += wait_s
+    services.run()
+    (execution,) = app.list().items
+    assert execution.inputs == "newer"
+    assert len(app.get_schedule("s").fires) == 1
+    other.close()
+
+
+def test_workers_that_work_out_the_same_slots_at_once_write_them_once(app: Rhythm, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(5):
+        app.schedule(f"s{n}", "report", every=60, overlap="allow", catch_up=3)
+        make_due(app, f"s{n}", slots_ago=2)
+    other, plan = open_store(url), engine.plan
+
+    def overtaken(*args: Any) -> list[Firing]:
+        firings = plan(*args)
+        monkeypatch.setattr(engine, "plan", plan)
+        Services(other, ServiceSettings(), lambda: 0.0, lambda: 1, app.program, None).run()
+        return firings
+
+    monkeypatch.setattr(engine, "plan", overtaken)
+    tick(app)
+    assert started(app) == [f"s{n}" for n in range(5) for _ in range(3)]
+    assert [len(app.get_schedule(f"s{n}").fires) for n in range(5)] == [3] * 5
+    other.close()
+
+
+def test_no_transaction_starts_very_many_executions(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(3):
+        app.schedule(f"s{n}", "report", every=60, overlap="allow", catch_up=300)
+        make_due(app, f"s{n}", slots_ago=299)
+    fire, sizes = app.store.fire_schedules, list[int]()
+
+    def counted(firings: Any, actor: Any = None) -> Any:
+        sizes.append(sum(len(firing.fires) for firing in firings))
+        return fire(firings, actor)
+
+    monkeypatch.setattr(app.store, "fire_schedules", counted)
+    for _ in range(4):
+        tick(app)
+    assert (sum(sizes), len(started_all(app))) == (900, 900)
+    assert max(sizes) <= 200
+
+
+def started_all(app: Rhythm) -> list[str]:
+    return [str(execution.attributes["schedule"]) for execution in app.list(limit=1000)]

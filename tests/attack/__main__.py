@@ -11,7 +11,7 @@ import time
 
 from tests.chaos.__main__ import show
 
-SCENARIOS = ("four_eyes", "server_load")
+SCENARIOS = ("four_eyes", "audit", "bombs", "server_load", "terminal")
 
 
 def main() -> int:

@@ -56,6 +56,15 @@ def test_tokens_are_listed_changed_and_revoked(rhythm: Command, make_app: MakeAp
     assert (seen["status"], seen["business_roles"], "secret" in seen, "hash" in seen) == ("revoked", [], False, False)
 
 
+def test_roles_for_some_names_are_told_and_listed(rhythm: Command, make_app: MakeApp) -> None:
+    make_app()
+    made = rhythm("token create ann --role viewer:order* --role operator:refund --output json")
+    id = made.json["token"]["id"]
+    assert f"{id} of ann (viewer:order*, operator:refund)" in made.err
+    assert lines(rhythm("token list").out)[1][:4] == [id, "ann", "active", "viewer:order*,operator:refund"]
+    assert rhythm(f"token change {id} --role approver:order*").out == f"changed token {id} of ann (approver:order*)\n"
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -64,6 +73,14 @@ def test_tokens_are_listed_changed_and_revoked(rhythm: Command, make_app: MakeAp
         ("token list ann", "token list takes no NAME"),
         ("token revoke", "token revoke takes the ID of a token; `rhythm token list` tells it"),
         ("token create ann --role boss", "there is no role 'boss': the roles are viewer, operator, approver, author, auditor, admin"),
+        (
+            "token create ann --role viewer:",
+            "give viewer for everything, or a pattern such as viewer:order*",
+        ),
+        (
+            "token create ann --role admin:order*",
+            "the role admin is for everything: give admin, or one of viewer, operator",
+        ),
         ("token create ann --expires never", '"never" is not a duration'),
         ("token revoke x --role admin", "--role is not for revoke"),
         ("token change x", "say what it gets: --role, --business-role or --no-business-roles"),

@@ -10,6 +10,7 @@ import pytest
 
 from rhythm.engine import doctor
 from rhythm.engine.doctor import advice, examine
+from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.access import Act, Actor, Grant
 from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Silent, Store
 from rhythm.store.doctor import RULES, TOLD, Evidence
@@ -248,6 +249,7 @@ def taken(event: str) -> str:
     )
 
 
+DEEP = "deep" + ".1" * (DEFAULT_LIMITS.generations + 1)
 DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str]]] = [
     ("ended_once", "old", (turn("old", 5, 5), contexts("old", "seq = 5, fence = 999999")), {"fences_drawn"}),
     ("ended_once", "bad", (turn("bad", 3, 6), contexts("bad", "seq = 3, fence = 999999")), {"fences_drawn"}),
@@ -263,6 +265,7 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("children_asked_to_end", "old.9", (task("old.9", "1 = 1"),), set()),
     ("cancelled_tasks_end", "run.7", (executions("run.7", "cancel_requested_at = created_at"),), set()),
     ("cancelled_tasks_end", "run.8", (executions("run.8", "cancel_requested_at = created_at"),), set()),
+    ("terminated_end", "run", (f"INSERT INTO terminations (id, requested_at) VALUES ('run', {PAST})",), set()),
     ("history_whole", "run", ("DELETE FROM history WHERE execution_id = 'run' AND seq = 2",), set()),
     ("history_whole", "run", ("DELETE FROM history WHERE execution_id = 'run' AND seq = 1",), set()),
     ("history_whole", "run.4", (contexts("run.4", "seq = 2"),), set()),
@@ -329,11 +332,14 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("blobs_kept", "ghost", ("INSERT INTO blobs VALUES ('ghost', 'x')",), set()),
     ("blobs_kept", "run", lambda store: rows(store, REFER, [b"@", "run"]), {"snapshot_readable"}),
     ("definition_kept", "run.4", ("DELETE FROM workflow_definitions WHERE name = 'kid'",), set()),
+    ("sources_kept", "kid", ("UPDATE workflow_definitions SET source_hash = 'gone' WHERE name = 'kid'",), set()),
+    ("sources_kept", "lone", ("INSERT INTO workflow_sources VALUES ('lone', '')",), set()),
     ("child_ids", "run.99", (executions("run.1", "id = 'run.99'"),), set()),
     ("child_ids", "ghost.1", (executions("run.1", "id = 'ghost.1', parent_id = 'ghost'"),), set()),
     ("child_ids", "old.2.1", (executions("run.1", "id = 'old.2.1', parent_id = 'old.2', root_id = 'old'"),), set()),
     ("child_ids", "run.1", (executions("run.1", "root_id = 'old'"),), set()),
     ("child_ids", "fresh", (executions("fresh", "root_id = 'old'"),), set()),
+    ("within_generations", DEEP, (executions("old", f"id = '{DEEP}', root_id = '{DEEP}'"),), {"belongs", "context_kept", "child_ids"}),
     ("numbers_once", "bad", (executions("bad.3", "child_no = 2"),), {"child_ids"}),
     ("numbers_once", "run", (timer("run", 7, str(FAR * 9)),), set()),
     ("status_known", "run.7", (executions("run.7", "status = 1"),), set()),
@@ -514,7 +520,8 @@ def test_every_rule_has_a_damage_and_is_asked_of_both_databases() -> None:
 
 
 LATE = [(rule, subject, how) for rule, subject, how, _ in DAMAGES
-        if rule in ("claims_taken_back", "silent_hold_nothing", "overdue", "cancelled_tasks_end", "schedules_fire") or (rule, how) in (
+        if rule in ("claims_taken_back", "silent_hold_nothing", "overdue", "cancelled_tasks_end", "terminated_end", "schedules_fire")
+        or (rule, how) in (
             ("ended_ready", (ready("old", 0),)), ("belongs", (ready("ghost", 0),)))]  # fmt: skip
 
 

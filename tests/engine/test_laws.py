@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from functools import partial
@@ -430,6 +431,32 @@ def test_long_computation_is_cut_into_turns_and_ends(make_world: MakeWorld) -> N
     assert len(world.inner.history("run")) > 1
 
 
+def slowly(world: World) -> None:
+    """Every look at the clock takes a hundredth of a second."""
+    looks = itertools.count()
+    world.worker.now = lambda: world.clock.now() + next(looks) / 100
+    world.worker.alive_until = float("inf")
+
+
+def test_a_turn_that_lasts_yields_before_its_fuel_is_spent(make_world: MakeWorld) -> None:
+    world = make_world("let n = 0\nwhile (n < 60000) { n += 1 }\nreturn n")
+    world.start()
+    slowly(world)
+    while world.inner.get(["run"])["run"].finished_at is None:
+        world.worker.step()
+    assert result_of(world.inner.get(["run"])["run"]) == 60000
+    assert len(world.inner.history("run")) > 10, "a chunk of instructions in every hundredth of a second, of which a turn has 25"
+
+
+def test_a_cancel_reaches_what_never_waits(make_world: MakeWorld) -> None:
+    world = make_world('while (true) { try { let x = parse_json("[1,") } catch (e) { let y = 1 } }')
+    world.start()
+    for _ in range(5):
+        world.worker.step()
+    world.inner.cancel(["run"])
+    assert world.run().status == "cancelled"
+
+
 def test_what_was_started_before_and_has_ended_is_found_when_it_is_awaited(make_world: MakeWorld) -> None:
     world = make_world('workflow main { let early = task("value", { x: 1 })\nawait sleep(10)\nlet x = await early\nreturn x }')
     world.start()
@@ -494,10 +521,10 @@ def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, m
     world = make_world('return await task("value", { x: ctx.id })')
     advance = worker.advance
 
-    def broken(program: Program, snapshot: Snapshot, inputs: Inputs) -> Any:
+    def broken(program: Program, snapshot: Snapshot, inputs: Inputs, **limits: Any) -> Any:
         if inputs.ctx["id"] == "bad":
             raise ZeroDivisionError("a bug\0")
-        return advance(program, snapshot, inputs)
+        return advance(program, snapshot, inputs, **limits)
 
     monkeypatch.setattr(worker, "advance", broken)
     world.worker.complain = lambda what, id, detail: None

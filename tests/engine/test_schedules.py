@@ -7,10 +7,10 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rhythm.engine.schedules import LATE_US, Wanted, check_wanted, fire, paused, put, registered, resumed, run_now
+from rhythm.engine.schedules import LATE_US, MOST_SLOTS, Wanted, check_wanted, fire, paused, put, registered, resumed, run_now
 from rhythm.ir.program import Program
 from rhythm.slots import US, slots
 from rhythm.store.access import Actor
@@ -147,6 +147,27 @@ def test_a_zone_that_is_not_known_here_changes_nothing() -> None:
         fired(schedule(every_us=MINUTE).replace(every_us=None, cron="* * * * *", tz="Mars/Olympus"))
 
 
+def test_of_very_many_slots_some_are_run_and_the_rest_is_due_at_the_next_look() -> None:
+    """However much is made up for, no transaction starts more than so many; every slot has its fate in the end."""
+    current, fates, looks = schedule("allow", 1000, next_at=NOW), list[int](), 0
+    while (firing := fired(current, NOW + 1200 * MINUTE)) is not None:
+        looks += 1
+        assert len(firing.fires) <= MOST_SLOTS + 1
+        for new in firing.fires:
+            last = new.fire.slot_at if new.fire.until_at is None else new.fire.until_at
+            fates += range(new.fire.slot_at, last + 1, MINUTE)
+        current = current.replace(next_at=firing.next_at)
+    assert fates == list(range(NOW, NOW + 1200 * MINUTE + 1, MINUTE))
+    assert looks == 10
+
+
+def test_of_very_many_slots_the_last_one_alone_takes_the_place_of_what_runs() -> None:
+    firing = fired(schedule("cancel_other", 1000, next_at=NOW), NOW + 1200 * MINUTE, ("old",))
+    assert firing is not None
+    assert {new.fire.outcome for new in firing.fires} == {"missed", "skipped"}
+    assert firing.cancels == ()
+
+
 def test_a_date_comes_once_however_late() -> None:
     once = put(None, "s", Wanted("report", at=NOW), NOW - 5)
     assert once.next_at == NOW
@@ -159,6 +180,7 @@ def test_a_date_comes_once_however_late() -> None:
 LOOKS = st.lists(st.tuples(st.integers(0, 400), st.booleans()), min_size=1, max_size=12)
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(LOOKS, st.integers(0, 5), st.sampled_from(["skip", "queue", "allow"]))
 def test_whenever_somebody_looks_every_slot_has_exactly_one_fate(looks: list[tuple[int, bool]], catch_up: int, overlap: str) -> None:
     """In order, without a gap: whatever was run, skipped or missed adds up to all slots; at most one is still queued."""
@@ -191,7 +213,7 @@ def _between(schedule: Schedule, after: int, until: int) -> list[int]:
 def test_running_it_now_leaves_its_slots_alone() -> None:
     firing = run_now(Due(schedule("skip"), ("old",), NOW + 5), program(), lambda: "e1", "k")
     (new,) = firing.fires
-    assert (new.fire.manual, new.fire.slot_at, new.fire.outcome, firing.next_at) == (True, NOW + 5, "started", NOW)
+    assert (new.fire.manual, new.fire.slot_at, new.fire.outcome, firing.revision) == (True, NOW + 5, "started", None)
     assert new.start is not None
     assert (new.start.key, new.start.started_by) == ("k", "schedule:s")
 

@@ -66,7 +66,7 @@ def test_killed_program_goes_on_as_the_session_shows(tmp_path: Path) -> None:
     finally:
         first.kill()
         first.wait()
-    assert re.sub(r"\d+s|now", "2s", listed).replace("running", "suspended").split() == shown("rhythm list").split()
+    assert re.sub(r"\d+s|now", "2s", listed).split() == shown("rhythm list").split()
     assert rhythm("signal", "A17", "approve", '{"ok": false}') == shown("rhythm signal")
     assert subprocess.run(program, capture_output=True, **where).stdout == shown("python durable.py")
     assert rhythm("trace", "A17").count("✓ charge") == 1

@@ -9,6 +9,7 @@ from typing import Any
 
 from rhythm.app import Rhythm
 from rhythm.app.rights import SECRET
+from rhythm.limits import TEXTS
 from rhythm.rights import PERMISSIONS, ROLES
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,12 @@ def test_the_table_of_roles_is_that_of_the_code() -> None:
     assert [(row[0].strip("`"), row[1]) for row in table[1:]] == list(PERMISSIONS.items())
     shown = {role: {row[0].strip("`") for row in table[1:] if row[2 + i]} for i, role in enumerate(ROLES)}
     assert shown == {role: set(held) for role, held in ROLES.items()}
+
+
+def test_the_table_of_texts_is_that_of_the_code() -> None:
+    section = PAGE.partition("## How long texts may be")[2].partition("\n## ")[0]
+    shown = {name: int(number.replace(",", "")) for name, number in re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", section, re.MULTILINE)}
+    assert shown == {name: getattr(TEXTS, name) for name in TEXTS._fields}
 
 
 def test_the_pattern_of_secrets_is_that_of_the_code() -> None:

@@ -42,6 +42,10 @@ class Client(httpx.Client):
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         super().__init__(base_url=base, headers=headers, timeout=30)
 
+    def be(self, secret: str) -> None:
+        """From now on, whoever has this token."""
+        self.headers["Authorization"] = f"Bearer {secret}"
+
     def start(self, workflow: str, inputs: object = None) -> str:
         answer = self.post("/api/v1/executions", json={"workflow": workflow, "inputs": inputs})
         assert answer.status_code == 201, answer.text

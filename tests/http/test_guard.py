@@ -19,19 +19,12 @@ from rhythm.http.routes import ROUTES
 from rhythm.rights import PERMISSIONS, ROLES
 from tests.app.conftest import MakeApp
 from tests.http.conftest import FLOWS, Client, MakeClient, until
+from tests.http.scoped import ALL, World, ask, refused
 from tests.support.serving import serving
 from tests.support.stores import rows
 
 MATRIX = Path(__file__).parent / "matrix.txt"
-WHO = (
-    "nobody",
-    "garbage",
-    "expired",
-    "revoked",
-    *ROLES,
-    "hasty",
-    "failing",
-)  # a token that asks too often, an address that fails too often
+WHO = ("nobody", "garbage", "expired", "revoked", *ROLES)
 TOO_MANY = ("too_many_requests", "too_many_failures")
 
 
@@ -91,7 +84,20 @@ def test_every_route_lets_in_whom_the_table_says(
             hasty = {verdict(answers.pop(who)) for who in ("hasty", "failing")}  # ask too often; come from where too many have no token
             assert hasty == ({"429"} if route.permission else {"in"}), route
             found[f"{route.method} {route.path.replace(':path', '')}"] = {who: verdict(answer) for who, answer in answers.items()}
-    assert found == expected, "a route and its line in matrix.txt differ"
+    assert found == {route: {who: verdicts[who] for who in WHO} for route, verdicts in expected.items()}, "a route and its line differ"
+
+
+def test_every_route_is_about_what_the_table_says(app: Rhythm, client: MakeClient) -> None:
+    """Whoever has every role that can be limited, for `order*`: asked about an order, and about a payment."""
+    world, found = World(app), dict[str, dict[str, str]]()
+    somebody = client(*(f"{role}:order*" for role in ALL), business=("finance",))
+    things = {"own": world.things["order"], "other's": world.things["payment"]}
+    for route in ROUTES:
+        for thing in things.values():
+            world.mend(thing)
+        answers = {whose: ask(somebody, route, world.path(route, thing), world.body(route, thing)) for whose, thing in things.items()}
+        found[f"{route.method} {route.path.replace(':path', '')}"] = {whose: refused(answer) for whose, answer in answers.items()}
+    assert found == {route: {whose: verdicts[whose] for whose in things} for route, verdicts in table().items()}
 
 
 def test_public_is_what_the_list_says_and_nothing_else() -> None:

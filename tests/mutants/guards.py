@@ -52,6 +52,10 @@ def trigger(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_triggers.py::test_{name}" for name in names)
 
 
+def family(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_families.py::test_{name}" for name in names)
+
+
 def terminate(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_terminate.py::test_{name}" for name in names)
 
@@ -106,6 +110,22 @@ def heart(function: str, old: str, new: str) -> tuple[Change, ...]:
 
 def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("engine/turns.py", function, old, new),)
+
+
+def vm(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"vm/{file}.py", function, old, new),)
+
+
+def prices(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/vm/test_prices.py::test_{name}" for name in names)
+
+
+def awaits(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("vm/awaits.py", function, old, new),)
+
+
+def looks(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/engine/test_looks.py::test_{name}" for name in names)
 
 
 def unchecked(kind: str, check: str) -> tuple[Change, ...]:
@@ -398,7 +418,7 @@ EVENTS = (
     ),
     Guard(
         "a workflow is started by what it names now", trigger("what_starts_a_workflow_is_what_was_registered_last"),
-        lite_code("_set_triggers", 'self._all("forget_triggers", given)', "pass"),
+        lite_code("_set_triggers", 'self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})', "pass"),
         pg_code("_set_triggers", 'self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)', "pass"),
     ),
     Guard(
@@ -421,12 +441,53 @@ EVENTS = (
     ),
     Guard(
         "what is terminated has no row left", terminate("an_execution_and_everything_below_it_ends_at_once"),
-        lite_code("_terminate", 'self._all("delete_ready", each)', "pass"),
-        (Change("store/postgres/operating.py", "_terminate", 'self.db.do("delete_ready", ids=list(family))', "pass"),),
+        (Change("store/sqlite/operating.sql", "delete_ended_ready", "DELETE FROM ready WHERE ", "DELETE FROM ready WHERE 0 AND "),),
+        (Change("store/postgres/operating.sql", "delete_ended_ready", "r.id = ANY(%(ids)s::text[])", "false"),),
+    ),
+    Guard(
+        "a claim on what is terminated is gone", terminate("a_turn_that_was_computed_before_is_lost"),
+        lite_code("_terminate", 'for id in workflows:\n            self._all("delete_ready", id)', "pass"),
     ),
     Guard(
         "children that are made meanwhile are terminated, too", server("a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too"),
-        postgres=(Change("store/postgres/operating.py", "_terminate", "raise AgainError", "pass"),),
+        postgres=(Change("store/postgres/operating.sql", "mark_terminated", "ORDER BY x.id", "WHERE false"),),
+    ),
+    Guard(
+        "a family that is being ended does not grow", family("a_family_that_is_being_ended_does_not_grow"),
+        lite_code("_commit_turn", "if terminated:", "if False:"),
+        pg_code("_holds", " and not self.known[item.id].terminated", "", "flush"),
+    ),
+    Guard(
+        "terminate leaves a mark for what it does not end itself", family("whoever_comes_ends_what_is_left"),
+        (Change("store/sqlite/operating.sql", "mark_terminated", "VALUES (:id, :now)", "SELECT :id, :now WHERE 0"),),
+        (Change("store/postgres/operating.sql", "mark_terminated", "ORDER BY x.id", "WHERE false"),),
+    ),
+    Guard(
+        "services end what is left below what was terminated", family("whoever_comes_ends_what_is_left"),
+        engine=(Change("store/base.py", "recover", "if look.terminated else ()", "if False else ()"),),
+    ),
+    Guard(
+        "the mark stays while anything below it lives", family("whoever_comes_ends_what_is_left"),
+        lite_code("end_terminated", "if not tasks and not workflows:", "if True:"),
+        (Change("store/postgres/operating.py", "end_terminated", "if not tasks and not workflows:", "if True:"),),
+    ),
+    Guard(
+        "a full family starts nothing more", family("a_family_that_is_full_starts_nothing_more"),
+        lite_code("_full", "if started is not None and started > limits.family:", "if False:"),
+        pg_code("_count", "> limits.family}", "> 2**60}", "flush"),
+    ),
+    Guard(
+        "of a family those who live are counted", family("a_family_whose_children_have_ended_goes_on_for_ever"),
+        lite_code("_full", "alive is None or alive[0] > limits.family", "True"),
+        pg_code("_is_full", "not alive or bool(alive[0][0] > limit)", "True", "flush"),
+    ),
+    Guard(
+        "one execution has only so many children", family("one_execution_has_only_so_many_children_that_live"),
+        engine=(Change("store/families.py", "may_have_many", "return bool(turn.starts) and ", "return False and "),),
+    ),
+    Guard(
+        "generations are bounded", ("tests/vm/test_generations.py::test_workflows_and_branches_end_at_the_limit",),
+        engine=vm("operations", "check_generations", 'if m.id.count(".") >= m.limits.generations:', "if False:"),
     ),
     Guard(
         "a lease is held by one", rule("a_lease_is_held_by_one_until_it_expires"),
@@ -913,6 +974,49 @@ WORKER = (
         engine=turns("plan", "not mail_read and ", "False and "),
     ),
     Guard(
+        "a wait that is begun looks into no mailbox that was not read",
+        looks("a_signal_is_there_for_the_first_look_after_it_was_acknowledged"),
+        engine=awaits("knows", "if m.inputs.signals is None and has_signals(plan):", "if False:"),
+    ),
+    Guard(
+        "a wait that is begun knows the ends of what was begun before it",
+        looks("of_two_that_ended_long_ago_the_first_wins_although_the_other_was_just_awaited"),
+        engine=awaits("knows", "if m.inputs.asked is None or ", "if True or "),
+    ),
+    Guard(
+        "a builtin is paid for before it is called",
+        prices("a_call_that_fails_is_paid_for"),
+        engine=vm("expressions", "_call", "machine.charge(price(*values))", "pass"),
+    ),
+    Guard(
+        "a statement is paid for by its length",
+        prices("a_long_statement_is_paid_for"),
+        engine=vm("statements", "_compiled", "if not work:", "if True:"),
+    ),
+    Guard(
+        "an element of a comprehension is paid for by its length",
+        prices("every_element_of_a_comprehension_costs_what_it_evaluates"),
+        engine=vm("expressions", "binder", "charge(work)", "charge(1)"),
+    ),
+    Guard(
+        "objects are paid for before they are compared",
+        prices("objects_are_paid_for_before_they_are_compared"),
+        engine=vm("values", "_deep_equal", "charge(1 + 2 * len(a) + sum(map(len, a)) // LONG)", "pass"),
+    ),
+    Guard(
+        "waiting for what has ended is not free", prices("waiting_again_and_again_for_what_has_ended_is_not_free"),
+        engine=awaits("_outcomes", "m.charge(2 * size_of(plan))", "pass"),
+    ),
+    Guard(
+        "a turn whose time is over yields", law("a_turn_that_lasts_yields_before_its_fuel_is_spent"),
+        engine=vm("interpreter", "_spent_turn", " or self.over()", ""),
+    ),
+    Guard(
+        "ends that the store did not tell are not known",
+        looks("a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited"),
+        engine=turns("inputs_of", "() if undecided else ", ""),
+    ),
+    Guard(
         "only what nothing else can settle is run by the owner", law("task_that_may_lose_a_race_goes_through_the_queue"),
         engine=turns("own", 'plan["op"] == "task" or (plan["op"] == "all" and', 'plan["op"] == "task" or ('),
     ),
@@ -1022,7 +1126,7 @@ ACCESS = (
     Guard(
         "a token that has lost a permission does not allow what takes it",
         acting("nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes"),
-        engine=(Change("store/access.py", "authorise", "if not allows(token.roles, permission):", "if False:"),),
+        engine=(Change("store/access.py", "authorise", "if not still_allows(token.roles, actor.token_roles, permission):", "if False:"),),
     ),
     Guard(
         "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
@@ -1113,6 +1217,11 @@ PEOPLE = (
     ),
 )  # fmt: skip
 
+LITE_SCHEDULES, PG_SCHEDULES = "store/sqlite/schedules.py", "store/postgres/schedules.py"
+SCHEDULES = "tests/store/test_schedules.py::test_"
+TEXT = "tests/app/test_text_limits.py::test_"
+SOURCE = "tests/app/test_sources.py::test_"
+
 HANDS = (
     Guard(
         "a signal makes its sender a contributor", hands("a_signal_makes_its_sender_a_contributor_of_the_whole_family"),
@@ -1168,8 +1277,8 @@ HANDS = (
     ),
     Guard(
         "a signal that its starter might not send reaches nobody", hands("a_signal_that_its_starter_might_not_send_reaches_nobody"),
-        lite_code("_deliver", ' or (sender and not sender.provenance.allows("execution:signal"))', ""),
-        pg_code("_allowed", ' or senders[signal.sender].provenance.allows("execution:signal")', " or True", "flush"),
+        lite_code("_deliver", " or (sender and not self._may_signal(sender, signal.execution_id))", ""),
+        pg_code("_allowed", "for signal in signals if may(signal)]", "for signal in signals]", "flush"),
     ),
     Guard(
         "a vote of a revoked token counts no more", hands("a_vote_of_a_token_that_was_revoked_since_counts_no_more"),
@@ -1178,7 +1287,7 @@ HANDS = (
     Guard(
         "a workflow publishes with the rights of whoever started it",
         ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
-        engine=turns("forbidden", 'asked.allows("execution:signal")', "True"),
+        engine=turns("forbidden", "if not may)", "if False)"),
     ),
     Guard(
         "whoever made a schedule has a hand in what it starts",
@@ -1206,7 +1315,56 @@ SLOTS = (
     Guard(
         "a person waits for a schedule that is being fired",
         ("tests/store/test_schedules.py::test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits",),
-        postgres=(Change("store/postgres/schedules.py", "fire_schedules", 'if actor is None else "lock_schedules"', 'if True else ""'),),
+        postgres=(Change("store/postgres/schedules.py", "fire_schedules", 'if actor is None else "lock_revisions"', 'if True else ""'),),
+    ),
+    Guard(
+        "a plan holds for the schedule as it was read", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.sql", "move_schedule", " AND (:revision IS NULL OR revision = :revision)", ""),),
+        (Change("store/postgres/schedules.py", "fire_schedules", " and each.revision in (None, revisions[each.name])", ""),),
+    ),
+    Guard(
+        "a changed schedule is a new revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.sql", "put_schedule", ", revision = excluded.revision", ""),),
+        (Change("store/postgres/schedules.sql", "put_schedules", ", revision = excluded.revision", ""),),
+    ),
+    Guard(
+        "a schedule that is made anew has another revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.py", "_revision", 'int(self._one("next_fence")[0])', "1"),),
+        (Change("store/postgres/schedules.sql", "put_schedules", "nextval('fences')", "1"),),
+    ),
+    Guard(
+        "a slot, or a run by somebody, is a new revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
+        (Change("store/sqlite/schedules.sql", "move_schedule", "revision = :new, ", ""),),
+        (Change("store/postgres/schedules.sql", "move_schedules", "revision = nextval('fences'), ", ""),),
+    ),
+    Guard(
+        "what runs is read after the schedule", (f"{SCHEDULES}what_runs_is_read_after_the_schedule",),
+        (
+            Change("store/sqlite/schedules.py", "look_at_schedules", 'found = self._read(SQL["schedules"], given)', "pass"),
+            Change(LITE_SCHEDULES, "look_at_schedules", "for row in found]", 'for row in self._read(SQL["schedules"], given)]'),
+        ),
+        (
+            Change("store/postgres/schedules.py", "look_at_schedules", 'rows = self.db.all("schedules", names=list(names))', "pass"),
+            Change(PG_SCHEDULES, "look_at_schedules", "for row in rows]", 'for row in self.db.all("schedules", names=list(names))]'),
+        ),
+    ),
+    Guard(
+        "of very many slots some are run at once",
+        ("tests/engine/test_schedules.py::test_of_very_many_slots_some_are_run_and_the_rest_is_due_at_the_next_look",),
+        engine=(Change("engine/schedules.py", "fire", "enumerate(slots[:MOST_SLOTS])", "enumerate(slots)"),),
+    ),
+    Guard(
+        "what a schedule says wrongly keeps no other from its slots",
+        ("tests/app/test_schedules.py::test_a_row_that_no_calendar_shows_hides_no_other_and_stops_no_other",),
+        engine=(Change("engine/schedules.py", "plan", "except Exception as problem", "except ValueError as problem"),),
+    ),
+    Guard(
+        "a time that no calendar shows is refused", ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        engine=(Change("slots.py", "check_timing", "not FIRST_US <= timing.at <= LAST_US", "False"),),
+    ),
+    Guard(
+        "there is no slot that no calendar shows", ("tests/test_slots.py::test_there_is_no_slot_that_no_calendar_shows",),
+        engine=(Change("slots.py", "next_slot", " and slot <= LAST_US", ""),),
     ),
     Guard(
         "a slot and its execution are one transaction", ("tests/store/test_schedules.py::test_of_a_plan_that_fails_nothing_is_done",),
@@ -1225,6 +1383,217 @@ SLOTS = (
     Guard(
         "what was missed is not all run", ("tests/engine/test_schedules.py::test_what_was_missed_is_made_up_for_as_far_as_it_is_wanted",),
         engine=(Change("engine/schedules.py", "_passed", "latest[max(len(latest) - count, 0) :]", "latest"),),
+    ),
+)  # fmt: skip
+
+
+def scoped(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/http/test_scopes.py::test_{name}" for name in names)
+
+
+def some_names(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_scopes.py::test_{name}" for name in names)
+
+
+def pure_right(name: str) -> tuple[str, ...]:
+    return (f"tests/test_rights.py::test_{name}",)
+
+
+SCOPES = (
+    Guard(
+        "a name fits to its end", pure_right("patterns"),
+        engine=(Change("rights.py", "matches", " or not name.endswith(last)", ""),),
+    ),
+    Guard(
+        "what has no name takes a role without a pattern", pure_right("a_role_with_a_pattern_allows_the_same_for_the_names_that_fit"),
+        engine=(Change("rights.py", "within", "(name is not None and any(", "(name is None or any("),),
+    ),
+    Guard(
+        "auditors and administrators are of everything", pure_right("an_auditor_or_administrator_of_some_names_is_nobody"),
+        engine=(Change("rights.py", "scope", " or (limited and role in WHOLE)", ""),),
+    ),
+    Guard(
+        "a role without its pattern is none", pure_right("a_role_without_its_pattern_is_not_that_role_for_everything"),
+        engine=(Change("rights.py", "scope", "if not limited:", "if not pattern:"),),
+    ),
+    Guard(
+        "an execution goes by its root", scoped("who_sees_an_order_sees_all_that_was_done_for_it"),
+        engine=(Change("http/objects.py", "_execution", "return name if within(scope, name) else unknown_execution(id)", "return name"),),
+    ),
+    Guard(
+        "an approval goes by its root", scoped("a_decision_takes_the_role_the_business_role_and_the_workflow"),
+        engine=(Change("http/objects.py", "_approval", "return name if within(scope, name) else no_approval(id)", "return name"),),
+    ),
+    Guard(
+        "a workflow that is not theirs is not shown", scoped("what_is_not_theirs_is_answered_exactly_like_what_does_not_exist"),
+        engine=(Change("http/objects.py", "_workflow", "if not within(scope, name):", "if False:"),),
+    ),
+    Guard(
+        "a schedule that is not theirs is not shown", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
+        engine=(Change("app/scheduling.py", "get_schedule", "if not within(scope, schedule.workflow):", "if False:"),),
+    ),
+    Guard(
+        "a schedule is looked at in its transaction", scoped("a_schedule_that_starts_something_else_by_then_is_not_theirs"),
+        engine=(Change("app/scheduling.py", "_is_theirs", "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
+    ),
+    Guard(
+        "a schedule of others is not replaced", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
+        engine=(Change("app/scheduling.py", "schedule", "if before is not None and not _may(actor, before):", "if False:"),),
+    ),
+    Guard(
+        "a schedule is not moved to others", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
+        engine=(Change("http/schedules.py", "change", '_must_know(ask, wanted["workflow"])', "pass"),),
+    ),
+    Guard(
+        "what a schedule started for others is not told", scoped("what_a_schedule_started_before_it_was_theirs_is_not_told"),
+        engine=(Change("app/scheduling.py", "_fires_within", "fire.execution_id is None or within(", "True or within("),),
+    ),
+    Guard(
+        "a queue that is not theirs is not touched", scoped("queues_go_by_their_own_names"),
+        engine=(Change("http/objects.py", "_queue", "return name if within(scope, name) else None", "return name"),),
+    ),
+    Guard(
+        "what is of nobody takes a role without a pattern",
+        scoped("what_is_about_nothing_in_particular_takes_a_role_without_a_pattern"),
+        engine=(Change("http/objects.py", "found", "if about == EVERYTHING:", "if about == EVERYTHING and False:"),
+                Change("http/objects.py", "found", "about in (LIST, BODY):", "about in (LIST, BODY, EVERYTHING):")),
+    ),
+    Guard(
+        "only what is theirs is started", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
+        engine=(Change("http/executions.py", "start", 'if not ask.may("execution:start", body.workflow):', "if False:"),),
+    ),
+    Guard(
+        "only what they may cancel is replaced", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
+        engine=(Change("http/executions.py", "start", 'if not ask.may("execution:cancel", body.workflow):', "if False:"),),
+    ),
+    Guard(
+        "only what is theirs is registered", scoped("all_workflows_of_a_text_must_be_theirs"),
+        engine=(Change("app/application.py", "_refuse_others", "if not within(scope, name)", "if False"),),
+    ),
+    Guard(
+        "a message names no workflow of others",
+        scoped("what_is_wrong_with_a_text_tells_nothing_of_workflows_that_its_author_may_not_see"),
+        engine=(Change("app/application.py", "register", "if within(known, name)", "if True"),),
+    ),
+    Guard(
+        "a suggestion names no workflow of others", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
+        engine=(Change("http/objects.py", "discreet", "if scope is None:", "if True:"),),
+    ),
+    Guard(
+        "the text of others is not shown", scoped("of_a_file_with_workflows_of_others_only_the_own_text_is_shown"),
+        engine=(Change("app/flows.py", "source_within", "if scope is None:", "if True:"),),
+    ),
+    Guard(
+        "others in a queue are not counted", scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
+        engine=(Change("app/why.py", "queued", " and within(self.scope, name)", ""),),
+    ),
+    Guard(
+        "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
+        engine=(Change("app/operating.py", "bulk", "names=self._names(scope)", "names=None"),),
+    ),
+    Guard(
+        "a list is of what is theirs", scoped("queues_go_by_their_own_names"),
+        engine=(Change("http/guard.py", "seen", "if within(scope, name(item))", "if True"),),
+    ),
+    Guard(
+        "a stream ends with the right to it", scoped("a_stream_ends_when_its_execution_is_theirs_no_more"),
+        engine=(Change("http/guard.py", "sees_with", "allows(roles, READ, self.about)", "bool(roles)"),),
+    ),
+    Guard(
+        "no answer without asking", scoped("an_answer_that_was_made_without_asking_whom_it_is_for_is_not_sent"),
+        engine=(Change("http/api.py", "get_route_handler", "and route.permission not in asker.asked:", "and False:"),),
+    ),
+    Guard(
+        "a decision goes by the roles of its transaction", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
+        engine=(Change("store/access.py", "entitlement", 'allows(self.roles, "approval:decide", root)', "True"),),
+    ),
+    Guard(
+        "a decision goes by the root", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
+        (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+        (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
+    ),
+    Guard(
+        "an act takes the roles by which it was let in", some_names("an_act_takes_the_roles_by_which_it_was_let_in"),
+        engine=(Change("store/access.py", "authorise", "still_allows(token.roles, actor.token_roles, permission)",
+                       "still_allows(token.roles, token.roles, permission)"),),
+    ),
+    Guard(
+        "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),
+        lite_code("_may_signal", 'allows("execution:signal", root)', 'allows_some("execution:signal")'),
+        pg_code("_allowed", 'allows("execution:signal", roots.get(signal.execution_id))', 'allows_some("execution:signal")', "flush"),
+    ),
+    Guard(
+        "a workflow publishes only if its starter might", some_names("what_a_workflow_may_not_do_at_all"),
+        engine=turns("forbidden", '"publish": asked.allows(', '"publish": asked.allows_some('),
+    ),
+    Guard(
+        "approvals are listed by the root", some_names("approvals_go_by_the_root_of_the_execution_that_asks"),
+        people("sqlite", "approvals", "(OF_ROOTS, None if names is None else json.dumps(names))", "(OF_ROOTS, None)"),
+        people("postgres", "approvals", "(OF_ROOTS, names)", "(OF_ROOTS, None)"),
+    ),
+    Guard(
+        "executions are listed by their names", some_names("executions_of_some_names_come_newest_first_in_whole_pages"),
+        lite_code("find", " AND name = n.value", ""),
+        pg_code("find", "b\" AND name >= n AND name <= n ORDER BY name DESC,\"", "b\" ORDER BY name DESC,\""),
+    ),
+    Guard(
+        "many are counted by their names", some_names("many_of_some_names_are_counted_and_found"),
+        (Change("store/sqlite/operating.py", "_meant", "for name in selection.asked]", "for name in selection.asked if name != 'names']"),),
+        (Change("store/postgres/operating.py", "_meant", "in selection.asked]", "in selection.asked if name != 'names']"),),
+    ),
+)  # fmt: skip
+
+
+BOUNDS = (
+    Guard(
+        "a text to which nobody refers is not kept", ("tests/store/test_sources.py::test_a_text_whose_versions_are_all_there_is_not_kept",),
+        lite("keep_sources", "WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key)", "WHERE true"),
+        pg("keep_sources", "WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash)", "WHERE true"),
+    ),
+    Guard(
+        "a file holds so many workflows", (f"{SOURCE}a_file_holds_so_many_workflows_and_no_more",),
+        engine=(Change("lang/flow/check.py", "_workflows", "len(tree.workflows) > limits.workflows", "False"),),
+    ),
+    Guard(
+        "a workflow has so many annotations", (f"{SOURCE}a_workflow_has_so_many_annotations_and_no_more",),
+        engine=(Change("lang/flow/check.py", "_workflows", "len(workflow.annotations) > limits.annotations", "False"),),
+    ),
+    Guard(
+        "the programs of a file have so many bytes", (f"{SOURCE}a_program_that_is_far_larger_than_its_text_is_refused_before_it_is_made",),
+        engine=(Change("ir/codec.py", "dump_within", "size > limit", "False"),),
+    ),
+    Guard(
+        "a program keeps the lines of its own workflow", (f"{SOURCE}a_file_of_many_workflows_stores_little_more_than_its_text",),
+        engine=(Change("lang/source.py", "lines_of", "return first, self.lines[first - 1 : bisect_right(self.lines, end)]",
+                       "return 1, self.lines"),),
+    ),
+    Guard(
+        "a process keeps so many programs", (f"{SOURCE}a_process_keeps_the_programs_that_it_used_last_within_bounds",),
+        engine=(Change("engine/programs.py", "_keep", "len(self._kept) > self._most or ", ""),),
+    ),
+    Guard(
+        "a process keeps programs of so many bytes", (f"{SOURCE}a_process_keeps_the_programs_that_it_used_last_within_bounds",),
+        engine=(Change("engine/programs.py", "_keep", " or (self._bytes > self._most_bytes and len(self._kept) > 1)", ""),),
+    ),
+    Guard(
+        "a cron expression is short", ("tests/test_slots.py::test_what_can_never_be_due_is_refused_with_advice",),
+        engine=(Change("slots.py", "_next_cron", "len(cron) > TEXTS.cron", "False"),),
+    ),
+    Guard(
+        "a name is short", (f"{TEXT}every_text_that_is_too_long_is_refused_in_few_words",),
+        engine=(Change("app/checks.py", "valid_name", "len(value) > TEXTS.name or ", ""),),
+    ),
+    Guard(
+        "a reason is short", (f"{TEXT}every_text_that_is_too_long_is_refused_in_few_words",),
+        engine=(Change("app/checks.py", "valid_text", "len(value) > limit", "False"),),
+    ),
+    Guard(
+        "the attributes of a start are few and short", (f"{TEXT}the_attributes_of_an_execution_are_limited_together",),
+        engine=(Change("app/checks.py", "valid_attributes", "len(text.encode()) > TEXTS.attributes_bytes", "False"),),
+    ),
+    Guard(
+        "the attributes that a workflow sets are few and short", (f"{TEXT}what_a_workflow_gives_is_limited_too",),
+        engine=(Change("vm/operations.py", "_set_attribute", "len(m.attributes) > TEXTS.attributes or ", ""),),
     ),
 )  # fmt: skip
 
@@ -1333,5 +1702,7 @@ SERVED = (
     ),
 )  # fmt: skip
 
-GUARDS = (*FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SERVED, *SIMULATED)
+GUARDS = (
+    *FENCES, *WAKES, *EVENTS, *RESCUE, *ENDS, *WORKER, *ACCESS, *PEOPLE, *HANDS, *SLOTS, *SCOPES, *BOUNDS, *SERVED, *SIMULATED,
+)  # fmt: skip
 MUTANTS = [mutant for guard in GUARDS for mutant in guard.mutants()]

@@ -122,7 +122,9 @@ def test_the_version_registered_last_is_current_also_an_older_one(store: Store) 
         store.register([definition])
     assert (store.definition("main"), store.definition("main", "1"), store.definition("none")) == (new, old, None)
     store.register([old, Definition("other", "1", "flow", "", "{}", "f")])
-    assert [definition for definition, _ in store.definitions()] == [old, Definition("other", "1", "flow", "", "{}", "f")]
+    assert [(listed.name, listed.version, listed.file) for listed in store.definitions("", 9)] == [("main", "1", "f"), ("other", "1", "f")]
+    assert {name: listed.version for name, listed in store.current(["main", "other", "none"]).items()} == {"main": "1", "other": "1"}
+    assert (store.program("main", "2"), store.program("main", "3")) == ("{}", None)
 
 
 # starting

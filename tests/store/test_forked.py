@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +50,13 @@ def test_parent_and_child_use_connections_of_their_own(url: str, closes: bool) -
     start(store, "after")
     assert len(store.find(None, None, None, 1000)) == 4 * TIMES
     store.close()
+
+
+def test_a_child_opens_nothing_that_was_closed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = open_store(f"sqlite:///{tmp_path / 'gone.db'}")
+    store.close()
+    for file in tmp_path.iterdir():
+        file.unlink()
+    pid = in_a_child(lambda: None)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert capfd.readouterr().err == ""

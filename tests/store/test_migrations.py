@@ -17,7 +17,7 @@ from rhythm.store.base import Store
 from rhythm.store.open import open_store
 from rhythm.store.schema import Migration
 from rhythm.store.sqlfile import migrations
-from tests.support.stores import KINDS
+from tests.support.stores import KINDS, rows
 
 NEWEST = migrations("rhythm.store.sqlite")[-1][0]
 MIGRATE = "import sys; from rhythm.cli.main import main; print('here', flush=True); sys.stdin.readline(); sys.exit(main(sys.argv[1:]))"
@@ -127,3 +127,26 @@ def test_of_eight_processes_that_start_at_once_one_migrates(fresh: Fresh) -> Non
     said = [process.communicate(timeout=60)[0] for process in many]
     assert [process.returncode for process in many] == [0] * 8, said
     assert sum(text.count("ran 0001_initial") for text in said) == 1
+
+
+def test_sources_that_were_kept_with_every_workflow_are_kept_once(store: Store, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = store.migrations()
+    monkeypatch.setattr(store, "migrations", lambda: known[:6])
+    store.migrate()
+    values = ", ".join(
+        f"('{name}', '{version}', 'flow', '{source}', '{{}}', 'f', 1, {registration})"
+        for name, version, source, registration in (("a", "1", "one", 1), ("a", "2", "two", 2), ("b", "1", "one", 1), ("c", "1", "ä", 1))
+    )
+    columns = "name, version, language, source, program, file, registered_at, registration"
+    fresh.by_hand(f"INSERT INTO workflow_definitions ({columns}) VALUES {values}")
+    monkeypatch.undo()
+    store.migrate()
+    asked = (("a", "1"), ("a", None), ("b", None), ("c", None))
+    assert [getattr(store.definition(*one), "source", None) for one in asked] == ["one", "two", "one", "ä"]
+    assert [(listed.name, listed.version, listed.file) for listed in store.definitions("", 9)] == [
+        ("a", "2", "f"),
+        ("b", "1", "f"),
+        ("c", "1", "f"),
+    ]
+    assert sorted(rows(store, "SELECT text FROM workflow_sources")) == [("one",), ("two",), ("ä",)]
+    assert store.check(0.0, lambda evidence: ()) == []

@@ -166,8 +166,16 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("history", dict(id="w0"), "history_pkey"),
     ("old_events", dict(age_us=1, limit=10), "events_published waits_taken"),
     ("delete_events", dict(ids=TEXTS), "events_pkey waits_taken"),
-    ("live_family", dict(ids=IDS), "executions_pkey"),
+    ("members_of", dict(ids=IDS), "executions_pkey"),
+    ("live_children", dict(ids=IDS, limit=5), "executions_unfinished"),
+    ("recount_family", dict(root="a", limit=5, now=1, rest_us=1), "executions_live ready_pkey"),
+    ("terminated_tasks", dict(limit=5), "executions_unfinished"),
+    ("terminated_workflows", dict(limit=5), "executions_live"),
+    ("tasks_of", dict(ids=IDS, limit=5), "executions_unfinished"),
+    ("delete_ended_ready", dict(ids=IDS), "ready_pkey executions_pkey"),
     ("standing", dict(ids=IDS), "ready_pkey"),
+    ("root_names", dict(ids=IDS), "executions_pkey"),
+    ("names", dict(prefixes=TEXTS), "executions_roots"),
     ("senders", dict(ids=IDS), "executions_pkey execution_contributors_pkey"),
     ("insert_contributors", dict(id=IDS, person=TEXTS, most=1000, everybody="*", now=1), "executions_pkey execution_contributors_pkey"),
     ("copy_contributors", dict(id="w1", retry_of="w0", now=1), "execution_contributors_pkey"),
@@ -241,10 +249,16 @@ READS: list[tuple[Callable[[Store], Any], str]] = [
     (lambda store: store.find(None, None, None, 10), "executions_newest"),
     (lambda store: store.find("name1", None, None, 10), "executions_roots|executions_newest"),  # the second, where names are few
     (lambda store: store.children("w0"), "executions_pkey"),
+    (lambda store: store.find(None, None, None, 10, False, ["name1", "name2"]), "executions_roots"),
+    (
+        lambda store: store.approvals(None, "open", None, None, 10, ["name1"]),
+        "approvals_open|approvals_newest",
+    ),  # the second, where there are none
 ]
+READ_BY = ["get", "find", "find by name", "children", "find by names", "approvals by names"]
 
 
-@pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
+@pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
 def test_postgres_reads_along_the_index(
     plans: Plans, schemas: Schemas, monkeypatch: pytest.MonkeyPatch, read: Callable[[Store], Any], index: str
 ) -> None:
@@ -264,9 +278,10 @@ def test_postgres_reads_along_the_index(
 ALONG = {  # a statement and the index of ours that it goes along; all others go along the key of their table
     "any_free": "ready_free", "free_rows": "ready_free", "held_by": "ready_claimed", "expired": "ready_claimed", "due_ready": "ready_due",
     "unfinished_child": "executions_unfinished", "failed_child": "executions_failed", "flag_children": "executions_unfinished",
-    "release_children": "executions_unfinished", "mail": "signals_waiting", "unconsumed": "signals_waiting", "due_timers": "timers_due",
+    "release_children": "executions_unfinished", "mail": "signals_waiting", "mailed": "signals_waiting",
+    "unconsumed": "signals_waiting", "due_timers": "timers_due",
     "due_timeouts": "executions_timeout", "next_due": "timers_due", "cancelled_tasks": "executions_cancelled", "parked": "executions_live",
-    "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
+    "names": "executions_roots", "existing_execution": "executions_key", "keyed": "executions_key", "retries": "executions_retries",
     "expire_claims": "ready_claimed", "old_events": "events_published", "forget_waits": "waits_taken",
     "held_now": "ready_claimed", "workers": "ready_claimed", "look": "ready_claimed", "forget_workers": "ready_claimed",
     "old_roots": "executions_ended", "delete_events": "events_published", "due_waits": "waits_due", "open_waits": "waits_open",
@@ -275,14 +290,19 @@ ALONG = {  # a statement and the index of ours that it goes along; all others go
     "executed_resumes": "resumes_", "unseen_resumes": "resumes_",
     "due_approvals": "approvals_due",
     "due_pauses": "executions_paused",
+    "live_children": "executions_unfinished", "tasks_of": "executions_unfinished", "terminated_tasks": "executions_unfinished",
+    "terminated_workflows": "executions_live", "recount_family": "executions_live",
     "due_schedules": "schedules_due", "schedules_of": "schedules_origin", "fires": "fires_newest", "trim_fires": "fires_newest",
-    "delete_fires": "fires_newest", "running_fires": "fires_newest", "settle_fires": "fires_open", "known_slot": "fires_slot",
+    "keep_sources": "definitions_source",
+    "delete_fires": "fires_newest", "running_fires": "fires_", "settle_fires": "fires_open", "known_slot": "fires_slot",
 }  # fmt: skip
-SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|h\b"  # the last is `worker_heartbeats`
+SMALL = r"fences|queues|task_declarations|api_tokens|audit_head|event_triggers|terminations|t\b|h\b"  # the last are `terminations` and
+# `worker_heartbeats`
 MAY_SCAN = (
     rf"SCAN (\w+ VIRTUAL TABLE|CONSTANT ROW|json_each|{SMALL}|d USING INDEX definitions_current|r USING INDEX ready_claimed"
-    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|family|f$|moments)"
+    r"|s USING INDEX schedules_queued|\(subquery|schedules USING INDEX|line|part|found|family|f$|moments)"
 )
+PER_NAME = ("SCAN n VIRTUAL TABLE", "CORRELATED LIST SUBQUERY", "CORRELATED SCALAR SUBQUERY", "SCAN a USING INDEX approvals_open")
 READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: see `READS`
 
 
@@ -314,7 +334,7 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
         assert not re.search(r"INDEX (?!sqlite_autoindex|definitions_current)\w+ ", found), found
 
 
-@pytest.mark.parametrize(("read", "index"), READS, ids=["get", "find", "find by name", "children"])
+@pytest.mark.parametrize(("read", "index"), READS, ids=READ_BY)
 def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
     asked: list[str] = []
     read(full_file)  # opens the connection of those who only look
@@ -324,6 +344,8 @@ def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[St
     reader.set_trace_callback(None)
     steps = steps_of(full_file, asked[0], ())
     assert all(
-        step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each")) for step in steps
+        step.startswith(("SEARCH", "LIST SUBQUERY", "USE TEMP", "SCAN e USING INDEX executions_newest", "SCAN json_each", *PER_NAME))
+        for step in steps
     ), steps
-    assert re.search(index.replace("executions_pkey", "sqlite_autoindex_executions_1"), steps[0])
+    where = str(steps) if "CORRELATED" in str(steps) else steps[0]
+    assert re.search(index.replace("executions_pkey", "sqlite_autoindex_executions_1"), where)

@@ -76,7 +76,7 @@ def test_nothing_of_ours_stays_in_a_session(pooler: Pooler, schemas: Schemas) ->
         store.start([NewExecution(f"w{n}", WORKFLOW, "main", "default")])
         store.check(0.0)
     with psycopg.connect(pooler.url, autocommit=True, prepare_threshold=None) as other:
-        for name, value in (("search_path", '"$user", public'), ("enable_seqscan", "on"), ("lock_timeout", "120s")):
+        for name, value in (("search_path", '"$user", public'), ("enable_seqscan", "on"), ("lock_timeout", "20s")):
             assert {other.execute(f"SHOW {name}".encode()).fetchone() for _ in range(6)} == {(value,)}
         assert {other.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() for _ in range(6)} == {(0,)}
     store.close()

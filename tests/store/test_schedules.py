@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from rhythm.store.access import Act, Actor, Filter
 from rhythm.store.base import WORKFLOW, Definition, NewExecution, Store
-from rhythm.store.schedules import KEPT, Due, Fire, Firing, NewFire, Plan, Schedule
+from rhythm.store.schedules import KEPT, Due, Fire, Firing, NewFire, Schedule
+from rhythm.store.sqlite.store import SqliteStore
 from tests.store.test_conformance import Clock, claims, status, turn
 from tests.support.postgres import Schemas
 from tests.support.stores import Stores, rows
@@ -44,15 +45,19 @@ def firing(name: str = "s", slot: int = SLOT, id: str | None = "e1", **changes: 
     """Starts an execution for a slot."""
     fire = Fire(name, slot, "started" if id else "skipped", id, manual=changes.pop("manual", False))
     start = execution(id, key=changes.pop("key", None)) if id else None
-    return Firing(name, slot + 60_000_000, fires=(NewFire(fire, start),)).replace(**changes)
+    return Firing(name, 0, slot + 60_000_000, fires=(NewFire(fire, start),)).replace(**changes)
 
 
-def always(*firings: Firing) -> Plan:
-    return lambda due: firings
+def planned(store: Store, *firings: Firing) -> list[Firing]:
+    """For the schedules as they are now; what somebody asks for is for whichever there are."""
+    revisions: dict[str, int | None] = {due.schedule.name: due.revision for due in store.look_at_schedules([each.name for each in firings])}
+    return [each.replace(revision=None if each.fires[0].fire.manual else revisions[each.name]) for each in firings]
 
 
 def fire(store: Store, *firings: Firing, actor: Actor | None = None) -> list[Fire]:
-    return store.fire_schedules([each.name for each in firings], always(*firings), actor)
+    fires, left = store.fire_schedules(planned(store, *firings), actor)
+    assert left == []
+    return fires
 
 
 def stored(store: Store, name: str = "s") -> Schedule | None:
@@ -64,7 +69,7 @@ def test_a_schedule_comes_back_as_it_went_in(store: Store, clock: Clock) -> None
     cron = made(store, "b", cron="0 9 * * *", every_us=None, tz="Europe/Berlin", inputs='{"ä":1}', overlap="queue", catch_up=7, origin="o",
                 queued_at=4, paused_at=5, paused_by="ada", paused_reason="why", created_by="bob")  # fmt: skip
     once = made(store, "a", every_us=None, at=9, next_at=None, anchor_at=3)
-    assert store.schedules() == ([once, cron], clock.us)
+    assert store.schedules_after("", 9) == [once, cron]
     assert store.schedules(["b", "nobody"]) == ([cron], clock.us)
     assert store.schedules([]) == ([], clock.us)
 
@@ -83,7 +88,7 @@ def test_it_is_changed_and_deleted_as_it_is_at_that_moment(store: Store, clock: 
     assert store.change_schedule("nobody", later) is None
     fire(store, firing())
     assert store.change_schedule("s", lambda found, now: None) is None
-    assert (store.schedules()[0], store.fires("s", 10)) == ([], [])
+    assert (store.schedules_after("", 9), store.fires("s", 10)) == ([], [])
     assert status(store, "e1") == "pending"
 
 
@@ -156,10 +161,8 @@ def test_the_plan_sees_the_schedule_and_what_runs_of_it(store: Store, clock: Clo
     fire(store, firing(slot=SLOT + 1, id="e2"), firing("other", slot=SLOT + 1, id=None))
     claim = claims(store)["e1"]
     store.commit([turn(claim, end="finish", status=5)], [])
-    seen: list[Due] = []
-    store.fire_schedules(["other", "s", "nobody"], lambda due: seen.extend(due) or [])  # type: ignore[func-returns-value]
     moved = SLOT + 1 + 60_000_000
-    assert seen == [
+    assert [due.replace(revision=0) for due in store.look_at_schedules(["other", "s", "nobody"])] == [
         Due(other.replace(next_at=moved), ("o1",), clock.us),
         Due(schedule.replace(next_at=moved), ("e2",), clock.us),
     ]
@@ -215,12 +218,6 @@ def test_executions_that_still_run_are_asked_to_end_with_the_start_of_the_next(s
 
 def test_of_a_plan_that_fails_nothing_is_done(store: Store) -> None:
     made(store)
-
-    def bad(due: Sequence[Due]) -> list[Firing]:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        store.fire_schedules(["s"], bad)
     twice = firing().replace(fires=(*firing().fires, *firing(id="e2").fires))
     with pytest.raises(Exception, match=r"(?i)unique"):
         fire(store, twice)
@@ -250,7 +247,7 @@ def test_a_registration_changes_schedules_of_its_workflows_with_it_or_not_at_all
 
     store.register([DEFINITION], registered)
     assert seen == [mine]
-    assert [each.name for each in store.schedules()[0]] == ["@other", "@report.2", "by hand"]
+    assert [each.name for each in store.schedules_after("", 9)] == ["@other", "@report.2", "by hand"]
 
     def bad(existing: Sequence[Schedule], now: int) -> dict[str, Schedule | None]:
         raise ZeroDivisionError
@@ -270,13 +267,9 @@ def test_many_at_once_fire_a_slot_once(stores: Stores, clock: Clock) -> None:
     def work(n: int, store: Store) -> None:
         begin.wait(120)
         for turn_no in range(20):
-
-            def plan(due: Sequence[Due], turn_no: int = turn_no) -> list[Firing]:
-                due = [each for each in due if each.schedule.next_at == SLOT + turn_no]
-                return [firing(slot=SLOT + turn_no, id=f"e{turn_no}-{n}", next_at=SLOT + turn_no + 1) for _ in due]
-
-            while (seen := store.schedules(["s"])[0][0].next_at) is not None and seen <= SLOT + turn_no:
-                found.extend(store.fire_schedules(["s"], plan))
+            while (due := store.look_at_schedules(["s"])[0]).schedule.next_at == SLOT + turn_no:
+                new = firing(slot=SLOT + turn_no, id=f"e{turn_no}-{n}", next_at=SLOT + turn_no + 1, revision=due.revision)
+                found.extend(store.fire_schedules([new])[0])
 
     threads = [threading.Thread(target=work, args=each) for each in enumerate(many)]
     for thread in threads:
@@ -294,16 +287,16 @@ def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_per
     other = stores.store(clock)
     inside, go_on, person = threading.Event(), threading.Event(), list[list[Fire]]()
 
-    def slow(due: Sequence[Due]) -> list[Firing]:
+    def slow(before: Schedule | None, now: int) -> Schedule | None:
         inside.set()
         go_on.wait(120)
-        return [firing()]
+        return before
 
-    holder = threading.Thread(target=lambda: first.fire_schedules(["s"], slow))
+    holder = threading.Thread(target=lambda: first.change_schedule("s", slow))
     holder.start()
     inside.wait(120)
     assert [each.schedule for each in fire(other, firing("t", id="t1"))] == ["t"]
-    assert other.fire_schedules(["s"], always(firing(id="e2"))) == []
+    assert other.fire_schedules(planned(other, firing(id="e2"))) == ([], ["s"])
     third = stores.store(clock)
     asks = threading.Thread(target=lambda: person.append(fire(third, firing(id="e3", manual=True), actor=Actor("ada"))))
     asks.start()
@@ -312,4 +305,117 @@ def test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_per
     go_on.set()
     holder.join(120), asks.join(120)
     assert [each.execution_id for each in person[0]] == ["e3"]
-    assert set(first.get(["e1", "e2", "e3"])) == {"e1", "e3"}
+    assert set(first.get(["e2", "e3"])) == {"e3"}
+
+
+# between the look and the write
+
+
+def paused(store: Store) -> None:
+    store.change_schedule("s", lambda before, now: before and before.replace(paused_at=1))
+
+
+def with_other_inputs(store: Store) -> None:
+    store.change_schedule("s", lambda before, now: before and before.replace(inputs="7"))
+
+
+def deleted(store: Store) -> None:
+    store.change_schedule("s", lambda before, now: None)
+
+
+def made_anew(store: Store) -> None:
+    """In the same microsecond, and the same in all but what it starts."""
+    deleted(store)
+    made(store, workflow="other")
+
+
+def registered_again(store: Store) -> None:
+    store.register([DEFINITION], lambda existing, now: {"s": Schedule("s", "report", every_us=60_000_000, next_at=SLOT, origin="report")})
+
+
+def run_by_somebody(store: Store) -> None:
+    fire(store, firing(id="e9", manual=True), actor=Actor("ada"))
+
+
+def fired_by_another(store: Store) -> None:
+    fire(store, firing(id="e9"))
+
+
+@pytest.mark.parametrize(
+    "change", [paused, with_other_inputs, deleted, made_anew, registered_again, run_by_somebody, fired_by_another], ids=lambda f: f.__name__
+)
+def test_a_plan_for_a_schedule_that_has_changed_since_is_dropped(store: Store, change: Callable[[Store], None]) -> None:
+    made(store), made(store, "t")
+    plans = planned(store, firing(), firing("t", id="t1"))
+    change(store)
+    before = stored(store), store.fires("s", 10)
+    fires, left = store.fire_schedules(plans)
+    assert ([each.schedule for each in fires], left) == (["t"], ["s"])
+    assert (stored(store), store.fires("s", 10)) == before
+    assert set(store.get(["e1", "t1"])) == {"t1"}
+
+
+def test_a_run_that_somebody_asks_for_needs_the_schedule_and_not_its_revision(store: Store) -> None:
+    made(store)
+    plans = planned(store, firing(id="e1", manual=True))
+    with_other_inputs(store)
+    assert [each.execution_id for each in store.fire_schedules(plans, Actor("ada"))[0]] == ["e1"]
+    after = stored(store)
+    assert after is not None
+    assert (after.next_at, after.inputs) == (SLOT, "7")
+    deleted(store)
+    assert store.fire_schedules(plans, Actor("ada")) == ([], ["s"])
+
+
+def test_whoever_dies_before_the_commit_did_nothing_and_after_it_all_of_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(store)
+    plans = planned(store, firing())
+
+    def dies(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_audit", dies)  # the last thing that the transaction does
+        with pytest.raises(KeyboardInterrupt):
+            store.fire_schedules(plans)
+    assert (store.fires("s", 9), store.get(["e1"])) == ([], {})
+    again = [plans[0].replace(fires=firing(id="e2").fires)]
+    assert [each.execution_id for each in store.fire_schedules(again)[0]] == ["e2"]
+    assert store.fire_schedules(plans) == ([], ["s"])
+    assert [each.execution_id for each in store.fires("s", 9)] == ["e2"]
+
+
+def test_what_runs_is_read_after_the_schedule(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a run that begins between the two would be in neither: not in what runs, and not in the revision."""
+    made(store)
+    target: Any = store if isinstance(store, SqliteStore) else getattr(store, "db", None)
+    name = "_read" if isinstance(store, SqliteStore) else "all"
+    ask, asked = getattr(target, name), list[Any]()
+
+    def between(*args: Any, **values: Any) -> Any:
+        answer = ask(*args, **values)
+        asked.append(None)
+        if len(asked) == 1:
+            rows(store, "UPDATE schedules SET revision = revision + 1000")
+            rows(store, "INSERT INTO schedule_fires (schedule, slot_at, manual, outcome, execution_id, detail, at, open) "
+                        "VALUES ('s', 1, (1 = 1), 'started', 'e1', '', 1, (1 = 1))")  # fmt: skip
+        return answer
+
+    store.start([execution("e1")])
+    monkeypatch.setattr(target, name, between)
+    (due,) = store.look_at_schedules(["s"])
+    monkeypatch.undo()
+    assert due.running == ("e1",)
+    assert due.revision != store.look_at_schedules(["s"])[0].revision
+
+
+def test_schedules_are_listed_page_by_page_and_briefly_without_their_inputs(store: Store) -> None:
+    names = ["A", "Z", "a", "aa", "z", "ä", "🎵"]  # by code point, in any locale
+    for name in reversed(names):
+        made(store, name, inputs='"large"')
+    found: list[Schedule] = []
+    while page := store.schedules_after(found[-1].name if found else "", 2, brief=True):
+        assert len(page) <= 2
+        found += page
+    assert [(each.name, each.inputs) for each in found] == [(name, "null") for name in names]
+    assert {each.inputs for each in store.schedules_after("A", 9)} == {'"large"'}

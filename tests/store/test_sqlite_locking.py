@@ -71,7 +71,7 @@ def test_a_read_that_finds_the_file_locked_for_too_long_is_a_store_error(tmp_pat
         other.execute("PRAGMA journal_mode = DELETE")
         with closing(SqliteStore(path, create=False)) as store:
             other.execute("BEGIN EXCLUSIVE")
-            for read in (lambda: store.get(["w"]), lambda: store.claim("a", ["default"], 1, 30.0), store.definitions):
+            for read in (lambda: store.get(["w"]), lambda: store.claim("a", ["default"], 1, 30.0), lambda: store.definitions("", 9)):
                 with pytest.raises(StoreError, match="locked"):
                     read()
             other.execute("ROLLBACK")

@@ -27,23 +27,25 @@ CONSTANT = "k"  # begins the names of constants
 STATEMENTS = 22  # in one program, about
 
 
-def program(random: Random) -> tuple[str, Expected]:
-    """A program as text, the workflow to run first in its file, and how that ends."""
-    maker = _Maker(random)
+def program(random: Random, looks: bool = False) -> tuple[str, Expected]:
+    """A program as text, the workflow to run first in its file, and how that ends. `looks`: with looks into its mailbox after awaits of
+    every kind; without them, what is drawn is what was always drawn, so that old seeds stay what they are."""
+    maker = _Maker(random, looks)
     script, workflows = maker.file()
-    text = _Writer(random, script).file(workflows)
+    text = _Writer(random, script, looks).file(workflows)
     return text, expect(workflows, "main")
 
 
 def programs() -> st.SearchStrategy[tuple[str, Expected]]:
-    return st.randoms(use_true_random=False).map(program)
+    return st.tuples(st.randoms(use_true_random=False), st.booleans()).map(lambda drawn: program(*drawn))
 
 
 class _Maker:
     """Draws the structure. Every variable has one type, so that most programs run for a while before they fail, if they do."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, looks: bool) -> None:
         self.random = random
+        self.looks = looks
         self.script = False
         self.children: list[str] = []
 
@@ -124,6 +126,7 @@ class _Maker:
         nested = [self._if, self._while, self._for, self._for, self._try, self._try, self._try, self._completed, self._branches]
         makers = simple + (nested if depth < 3 else []) + ([] if self.script else [self._start]) + [self._start_several]
         makers += [self._leave] if depth and self._chance(0.5) else []
+        makers += [self._mail] * 5 if self.looks else []
         return self._pick(makers)(depth)
 
     def _block(self, depth: int, scope: dict[str, str] | None = None) -> Block:
@@ -287,6 +290,17 @@ class _Maker:
         if operation[0] == "sleep":
             return [("await", "await", None, wait)]
         return [("await", "await", self._declare("any" if operation[0] == "workflow" else INT), wait)]
+
+    def _mail(self, depth: int) -> Block:
+        """Sends itself something, waits for something that cannot fail, and looks: it must be there."""
+        task: Node = ("task", "value", ("object", [("value", ("literal", 1))]))
+        sleep: Node = ("sleep", ("literal", self._pick((0, 1))))
+        branch: Node = ("branch", [("await", "await", "own", task), ("return", ("name", "own"))])
+        quick: Node = ("group", "race", ("object", [("quick", task), ("late", ("sleep", ("literal", "3d")))]), {})
+        either: Node = ("group", "any", ("list", [task, self._fail("Late")]), self._options())
+        all_of: list[Node] = [("group", "all", ("list", [each, task]), self._options()) for each in (task, task, sleep, branch)]
+        value = self._value(INT)
+        return [("mail", self._declare(INT), value, self._pick((task, task, task, sleep, quick, either, *all_of)))]
 
     def _start_several(self, depth: int) -> Block:
         ids, name = self._declare("ids"), self._fresh("n")
@@ -507,14 +521,15 @@ _UNARY, _ATOM = 8, 9
 class _Writer:
     """The text of a structure, with no more parentheses than needed, and with the liberties of layout that people take."""
 
-    def __init__(self, random: Random, script: bool) -> None:
+    def __init__(self, random: Random, script: bool, looks: bool) -> None:
         self.random = random
         self.script = script
+        self.looks = looks
 
     def file(self, workflows: dict[str, Block]) -> str:
         if self.script:
             return self._lines(workflows["main"], "")
-        heads = {name: "(inputs)" if name != "main" else "" for name in workflows}
+        heads = {name: "(ctx, inputs)" if self.looks else "(inputs)" if name != "main" else "" for name in workflows}
         return "\n".join(f"workflow {name}{heads[name]} {self._block(body, '')}\n" for name, body in workflows.items())
 
     def _block(self, block: Block, indent: str) -> str:
@@ -575,6 +590,10 @@ class _Writer:
     def _write_await(self, indent: str, word: str, name: str | None, operation: Node) -> str:
         written = f"{word} {self._operation(operation, indent)}".strip()
         return f"let {name} = {written}" if name else written
+
+    def _write_mail(self, indent: str, name: str, value: Node, operation: Node) -> str:
+        look = f'let {name} = await signal("mail", {{ timeout: 0, default: "blind" }})'
+        return f'send(ctx.id, "mail", {self._expression(value)}); await {self._operation(operation, indent)}; {look}'
 
     def _write_start(self, indent: str, name: str, operation: Node) -> str:
         items = self._items(operation, indent) if operation[0] in ("list", "each") else self._operation(operation, indent)

@@ -63,6 +63,7 @@ class Pooler:
         self.idle: deque[Wire] = deque()
         self.lock = threading.Lock()
         self.clients: set[socket.socket] = set()
+        self.closed = False
         self.answers = 0  # that clients have waited for
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / ".s.PGSQL.5432"))
@@ -74,6 +75,7 @@ class Pooler:
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         with self.lock:
+            self.closed = True
             for each in (*self.clients, *(wire.connection for wire in self.idle)):
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
@@ -109,6 +111,14 @@ class Pooler:
                 return self.idle.popleft()
         return self._open()
 
+    def _give_back(self, session: Wire) -> None:
+        """To be lent again; what comes after the end is closed by whoever brings it."""
+        with self.lock:
+            if not self.closed:
+                self.idle.append(session)
+                return
+        session.connection.close()
+
     def _serve(self, client: socket.socket) -> None:
         wire, lent = Wire(client), None
         try:
@@ -120,7 +130,7 @@ class Pooler:
                 lent = lent or self._take()
                 lent.send(data)
                 if kind in b"QS" and self._answer(lent, wire) == b"I":
-                    self.idle.append(lent)
+                    self._give_back(lent)
                     lent = None
         except (Lost, OSError):
             return
@@ -137,7 +147,7 @@ class Pooler:
                 break
             client.send(b"N")
         if not self.greeting:
-            self.idle.append(self._open())
+            self._give_back(self._open())
         key = b"K" + struct.pack("!III", 12, 1, 1)
         client.send(b"R" + struct.pack("!II", 8, 0) + self.greeting + key + b"Z" + struct.pack("!I", 5) + b"I")
 

@@ -170,6 +170,12 @@ class Reference:
         else:
             locals[name] = self.outcome(operation, locals)
 
+    def _mail(self, locals: Locals, name: str, value: Node, operation: Node) -> None:
+        """What an execution sends itself lies in its mailbox when it has waited for anything."""
+        sent = self.value(value, locals)
+        self.outcome(operation, locals)
+        locals[name] = sent
+
     # operations: the result, or the failure as a value
 
     def outcome(self, operation: Node, locals: Locals) -> Any:
@@ -292,6 +298,7 @@ _STATEMENTS: dict[str, Callable[..., None]] = {
     "let": Reference._let, "assign": Reference._assign, "unpack_list": Reference._unpack_list, "unpack_object": Reference._unpack_object,
     "if": Reference._if, "while": Reference._while, "for": Reference._for, "completed": Reference._completed, "jump": Reference._jump,
     "return": Reference._return, "throw": Reference._throw, "try": Reference._try, "await": Reference._await, "start": Reference._start,
+    "mail": Reference._mail,
 }  # fmt: skip
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "task": Reference._task, "workflow": Reference._workflow, "branch": Reference._branch, "sleep": Reference._sleep,

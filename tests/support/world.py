@@ -67,8 +67,9 @@ class World:
 
     def __init__(
         self, programs: list[Program], *, through_json: bool = False, shuffle: int | None = None, limits: Limits = DEFAULT_LIMITS,
-        tasks: dict[str, Callable[[dict[str, Any]], Any]] | None = None,
+        tasks: dict[str, Callable[[dict[str, Any]], Any]] | None = None, over: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
+        self.over = over
         self.tasks = {**TASKS, **(tasks or {})}
         self.programs = {p.name: load_program(dump_program(p)) if through_json else p for p in programs}
         self.through_json, self.limits = through_json, limits
@@ -121,7 +122,7 @@ class World:
             return
         inputs = self.inputs_of(e)
         e.turns += 1
-        turn = advance(e.program, e.snapshot, inputs, self.limits)
+        turn = advance(e.program, e.snapshot, inputs, self.limits, over=self.over)
         self.commands += turn.commands
         for command in turn.commands:
             self.carry_out(e, command)
@@ -195,10 +196,17 @@ class World:
             case c.Publish(type, data):
                 self.publish(type, data)
             case c.Send(target, name, payload):
-                if self.root and target == self.root.id:
-                    self.deliver(self.root, f"sent{self.order}", name, payload)
+                if receiver := self.living(target):
+                    self.deliver(receiver, f"sent{self.order}", name, payload)
             case c.Log() | c.Progress() | c.SetAttribute():
                 self.log.append(command)
+
+    def living(self, id: str) -> Execution | None:
+        """The execution of that id, unless it has ended."""
+        found = self.root
+        for n in id.split(".")[1:]:
+            found = found and found.children.get(int(n) if n.isdigit() else 0)
+        return found if found and found.id == id and found.status == "running" else None
 
     @staticmethod
     def _took(command: c.StartTask) -> float:

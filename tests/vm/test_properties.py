@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 from typing import Any
 from unittest import mock
 
@@ -85,6 +86,16 @@ def test_result_is_the_same_when_every_instruction_is_a_turn_of_its_own(case: tu
         ended = run(text, through_json=True, limits=DEFAULT_LIMITS.replace(turn_instructions=1))
     assert repr(ending(ended)) == repr(expected)
     assert ended.turns > 1
+
+
+@law
+@given(programs())
+def test_result_is_the_same_wherever_the_time_of_a_turn_is_over(case: tuple[str, Expected]) -> None:
+    text, expected = case
+    for seed in range(3):
+        chance = random.Random(seed)
+        with mock.patch.object(interpreter, "CHUNK", 1):
+            assert repr(ending(run(text, through_json=True, over=lambda chance=chance: chance.random() < 0.3))) == repr(expected)
 
 
 class Recording(World):

@@ -28,7 +28,8 @@ from tests.support.stores import MakeStore, Stores, sqlite_in_memory
 from tests.support.world import EPOCH, TASKS, TaskError
 
 AWAITING = (
-    "approvals branches cancel children completed events finally groups nested_groups recovery signals tasks timers waits_by_id workflows"
+    "approvals branches cancel children completed events finally groups looks nested_groups recovery signals tasks timers waits_by_id "
+    "workflows"
 ).split()
 ALONE = {"limits", "decisions"}  # of the interpreter's bench: limits of a turn, answers to approvals
 CASES = [case for case in all_cases() if not ALONE & case.settings.keys() and (case.has_result or case.failure)]

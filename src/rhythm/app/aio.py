@@ -19,9 +19,10 @@ from rhythm.app.operating import AsyncOperating
 from rhythm.app.part import By
 from rhythm.app.rights import AsyncAccess
 from rhythm.app.scheduling import AsyncSchedules
-from rhythm.app.views import ExecutionView, Page, TracePage
+from rhythm.app.views import ExecutionView, Page, TracePage, WorkflowView
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
+from rhythm.rights import Scope
 
 if TYPE_CHECKING:
     from rhythm.app.application import OnConflict, Queues, Rhythm, Steps, Workers, Workflows
@@ -47,8 +48,11 @@ AsyncHandles = list[AsyncHandle]
 class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, Protocol):
     """`Rhythm`, with coroutines."""
 
-    async def register(self, *sources: str | os.PathLike[str], by: By = None) -> tuple[str, ...]: ...
-    async def workflows(self) -> Workflows: ...
+    async def register(
+        self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
+    ) -> tuple[str, ...]: ...
+    async def workflows(self, limit: int | None = None, after: str = "") -> Workflows: ...
+    async def workflow(self, name: str) -> WorkflowView: ...
     async def start_workflow(
         self,
         name: str,
@@ -102,6 +106,7 @@ class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, P
         cursor: str | None = None,
         *,
         brief: bool = False,
+        scope: Scope = None,
         most_bytes: int | None = None,
     ) -> Page: ...
     async def children(

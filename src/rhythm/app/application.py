@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
@@ -20,6 +20,7 @@ from rhythm.app.checks import (
     LARGEST_PAGE,
     at_least,
     can_be,
+    name_of,
     number_of,
     own_key,
     page_of,
@@ -30,6 +31,7 @@ from rhythm.app.checks import (
     trace_cursor,
     trace_place,
     unknown_execution,
+    valid_attributes,
     valid_id,
     valid_name,
     valid_text,
@@ -48,6 +50,7 @@ from rhythm.app.views import (
     TraceStep,
     WorkerView,
     WorkflowView,
+    brief_view,
     queue_view,
     step,
     view,
@@ -57,13 +60,14 @@ from rhythm.app.views import (
 from rhythm.app.waiting import Changes, Patience, look
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.errors import NotDelivered, NotRetryable, StoreError, UnknownWorkflow
+from rhythm.engine.programs import ProgramCache
+from rhythm.errors import Denied, NotDelivered, NotRetryable, StoreError, UnknownWorkflow
 from rhythm.ids import encode_id
-from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
+from rhythm.rights import Scope, within
 from rhythm.settings import Settings, load_settings
-from rhythm.store.base import TASK, WORKFLOW, Definition, Execution, NewEvent, NewExecution, NewSignal, Store
+from rhythm.store.base import TASK, WORKFLOW, Execution, Listed, NewEvent, NewExecution, NewSignal, Store
 from rhythm.store.open import open_store
 from rhythm.store.provenance import dump_authority, provenance_of
 from rhythm.store.reading import TURN, Moment
@@ -113,8 +117,9 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         self.settings: Settings = load_settings(given, os.environ if environment is None else environment)
         self.tasks = _tasks(tasks)
         self.changes = Changes()
-        self._programs: dict[tuple[str, str], Program] = {}
+        self._programs = ProgramCache()
         self.running: list[PooledWorker] = []  # those of this process that run
+        self.unstarted: list[PooledWorker] = []  # and those that were made, and have connections
         self._sizes = Sizes()
         self.opened = store is None  # else the store is the caller's
         self.store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if store is None else store
@@ -135,7 +140,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def close(self) -> None:
         """Stops the workers that this application started, and closes its connection."""
-        for worker in list(self.running):
+        for worker in [*self.running, *self.unstarted]:
             worker.stop()
         if self.opened:
             self.store.close()
@@ -155,47 +160,53 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     # workflows
 
-    def register(self, *sources: str | os.PathLike[str], by: By = None) -> tuple[str, ...]:
+    def register(
+        self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
+    ) -> tuple[str, ...]:  # fmt: skip
         """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
 
         `FlowError` shows every problem of every file. New executions start on the version that was registered last.
-        Only with `by` it is recorded in the audit.
+        Only with `by` it is recorded in the audit. `Denied` if the name of one fits no pattern of the `scope`. Of other workflows, that
+        these call, there are those that are `known`.
         """
         from rhythm.app.flows import compile_flows, read_flows
 
-        texts = read_flows(sources)
-        definitions = compile_flows(texts, (known.name for known, _ in self.store.definitions())) if texts else []
+        actor, texts = acting(by) if by else None, read_flows(sources)
+        others = (name for name in (listed.name for listed in self._listed()) if within(known, name))
+        definitions = compile_flows(texts, others) if texts else []
+        _refuse_others([definition.name for definition in definitions], scope)
         if definitions:
-            actor = acting(by) if by else None
             self.store.register(definitions, self._registered_schedules(definitions, actor), actor)
         return tuple(definition.name for definition in definitions)
 
-    def workflows(self) -> Workflows:
-        """The current version of every workflow."""
-        return [workflow_view(*found) for found in self.store.definitions()]
+    def workflows(self, limit: int | None = None, after: str = "") -> Workflows:
+        """The current versions of all workflows by name, or of so many of those that come after this name."""
+        if limit is None:
+            return [workflow_view(listed) for listed in self._listed(name_of(after))]
+        found = self.store.definitions(name_of(after), min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1))
+        return [workflow_view(listed) for listed in found]
+
+    def workflow(self, name: str) -> WorkflowView:
+        """The current version of a workflow; `UnknownWorkflow` if there is none of this name."""
+        found = self.store.current([name]) if can_be(name) else {}
+        return workflow_view(found[name]) if name in found else self._no_workflow(name, self.store)
+
+    def _listed(self, after: str = "") -> Iterator[Listed]:
+        while page := self.store.definitions(after, LARGEST_PAGE):
+            yield from page
+            after = page[-1].name
 
     def program(self, name: str, version: str | None = None) -> Program | None:
-        """A program by its version, loaded once; without a version, the current one."""
-        known = self._programs.get((name, version)) if version is not None else None
-        if known is None:
-            definition = self.store.definition(name, version)
-            known = self._loaded(definition) if definition else None
-        return known
-
-    def _loaded(self, definition: Definition) -> Program:
-        key = definition.name, definition.version
-        if key not in self._programs:
-            self._programs[key] = load_program(definition.program)
-        return self._programs[key]
+        """A program by its version, kept once it is loaded; without a version, the current one."""
+        return self._programs.get(self.store, name, version) if can_be(name) and (version is None or can_be(version)) else None
 
     def _current(self, name: str, store: Store) -> Program:
-        definition = store.definition(name) if can_be(name) else None
-        return self._loaded(definition) if definition else self._no_workflow(name, store)
+        return (self._programs.get(store, name) if can_be(name) else None) or self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
         from rhythm.app.flows import no_workflow
 
-        raise UnknownWorkflow(no_workflow(name, [known.name for known, _ in store.definitions()]))
+        raise UnknownWorkflow(no_workflow(name, [known.name for known in store.definitions("", LARGEST_PAGE)]), name)
 
     # starting
 
@@ -293,7 +304,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store, actor: Actor | None = None) -> Handles:
         if on_conflict not in ON_CONFLICT:
-            raise ValueError(f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r}")
+            raise ValueError(f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}")
         if on_conflict == "replace":
             keys = [row.key for row in rows]
             if None in keys or len(set(keys)) < len(keys):
@@ -325,25 +336,29 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         cursor: str | None = None,
         *,
         brief: bool = False,
+        scope: Scope = None,
         most_bytes: int | None = None,
     ) -> Page:
         """Executions that nobody else started, newest first. Give the `cursor` of a page to get the next one.
 
-        With `brief`, inputs, result and what they await are not read, and None. A page ends early when it has `most_bytes`.
+        With `brief`, inputs, result and what they await are not read, and None; an error that is large is cut (`"cut": true` in it).
+        With a `scope`, only those whose names fit one of its patterns, such as `order*`. A page ends early when it has `most_bytes`.
         """
         if status is not None and status not in STATUSES:
-            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r}")
+            raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         name = None if workflow is None else valid_name(workflow, "a workflow's name")
-        rows, more = page_of(self.store.find(name, status, place_of(cursor), limit + 1, brief, most_bytes), limit)
-        views = tuple(view(row) for row in rows)
+        found = self.store.find(name, status, place_of(cursor), limit + 1, brief, self._names(scope), most_bytes)
+        rows, more = page_of(found, limit)
+        views = tuple(map(brief_view if brief else view, rows))
         return Page(views, place_after(views[-1]) if more else None)
 
     def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None) -> Page:
         """What an execution has started, in that order. See `list`."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
         rows, more = page_of(self.store.children(self._execution(id).id, after, limit + 1, brief, most_bytes), limit)
-        return Page(tuple(view(row) for row in rows), rows[-1].id.rpartition(".")[2] if more else None)
+        views = tuple(map(brief_view if brief else view, rows))
+        return Page(views, rows[-1].id.rpartition(".")[2] if more else None)
 
     def result(self, id: Id, timeout: float | str | None = None) -> Any:
         """Waits until the execution has ended: its result. `ExecutionFailed` if it has none, `ResultTimeout` if it takes too long.
@@ -531,8 +546,14 @@ def _tasks(given: Mapping[str, Task[..., Any]] | Iterable[Task[..., Any]] | None
     return tasks
 
 
+def _refuse_others(names: Sequence[str], scope: Scope) -> None:
+    if others := sorted(name for name in names if not within(scope, name)):
+        allowed = ", ".join(scope or ())
+        raise Denied(f"whoever registers this may not register `{others[0]}`, only what is called {allowed}", "permission_missing")
+
+
 def _attributes(given: Mapping[str, Any] | None) -> str:
-    return dump(dict(given or {}), "attributes")
+    return valid_attributes({} if given is None else given)
 
 
 def _program_of(moment: Moment) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 from rhythm.app.checks import (
     LARGEST_PAGE,
     at_least,
+    can_be,
     number_of,
     page_of,
     place_after,
@@ -25,7 +26,9 @@ from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
 from rhythm.errors import Denied, Undecidable, UnknownApproval
 from rhythm.ir.program import position_of
+from rhythm.limits import TEXTS
 from rhythm.record import Record
+from rhythm.rights import Scope
 from rhythm.store.access import Actor
 from rhythm.store.approvals import APPROVE, CANCEL, ESCALATE, REJECT, RESUME, Decision, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.base import WORKFLOW, Execution
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
 
 Then = Literal["resume", "cancel"]
-LONGEST_COMMENT = 4000
 STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
 REFUSALS: dict[str, str] = {
     "wrong_role": "{actor} does not hold the role `{role}`, which it takes to decide {id}",
@@ -165,15 +167,20 @@ class Approvals(Part):
         execution: Id | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        scope: Scope = None,
         most_bytes: int | None = None,
     ) -> ApprovalPage:
-        """What people are asked to decide, newest first; with another `status` what they were, with None all of it."""
+        """What people are asked to decide, newest first; with another `status` what they were, with None all of it.
+
+        With a `scope`, only those of executions at whose root is something that has a name as one of its patterns says.
+        """
         if status is not None and status not in STATUSES:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = None if role is None else valid_name(role, "a role")
         of = None if execution is None else possible_id(execution)
-        rows, more = page_of(self.store.approvals(asked, status, of, place_of(cursor), limit + 1, most_bytes), limit)
+        found = self.store.approvals(asked, status, of, place_of(cursor), limit + 1, self._names(scope), most_bytes)
+        rows, more = page_of(found, limit)
         views = tuple(self._views(rows))
         return ApprovalPage(views, place_after(views[-1]) if more else None)
 
@@ -183,7 +190,7 @@ class Approvals(Part):
 
     def _approval(self, id: str) -> StoredApproval:
         found = self.store.approval(_possible(id))
-        return found if found is not None else _no_approval(id)
+        return found if found is not None else no_approval(id)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
         made: dict[str, list[StoredDecision]] = {}
@@ -212,15 +219,16 @@ class Approvals(Part):
     def _decide(
         self, id: str, what: str, by: Actor | str, comment: str, shown: str | None, key: str | None, to: str | None = None
     ) -> ApprovalView:
-        if len(valid_text(comment, "a comment")) > LONGEST_COMMENT:
-            raise ValueError(f"a comment has at most {LONGEST_COMMENT:,} characters, not {len(comment):,}")
+        valid_text(comment, "a comment", TEXTS.comment)
+        if shown is not None:
+            valid_name(shown, "the hash of what was shown")
         known = None if key is None else valid_name(key, "a key")
         if not by:
             raise ValueError("say who decides: by=rhythm.Actor(name, roles), or by=name if you answer for the roles")
         actor, hold = acting(by), not self.settings.auto_resume_after_approval
         verdict = self.store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
         if verdict is None:
-            _no_approval(id)
+            no_approval(id)
         after = self._approval(id)
         if verdict.refusal:
             _refuse(verdict.refusal, after, actor.name, to)
@@ -314,10 +322,10 @@ class Approvals(Part):
 
 def _possible(id: Any) -> str:
     """The id of an approval that there may be: what no database could hold is asked of none."""
-    return id if isinstance(id, str) and id.isprintable() else _no_approval(id)
+    return str(id) if can_be(id) else no_approval(id)
 
 
-def _no_approval(id: Any) -> NoReturn:
+def no_approval(id: Any) -> NoReturn:
     raise UnknownApproval(f"there is no approval {id!r:.200}")
 
 
@@ -364,6 +372,7 @@ class AsyncApprovals(Protocol):
         execution: Id | None = None,
         limit: int = 50,
         cursor: str | None = None,
+        scope: Scope = None,
         most_bytes: int | None = None,
     ) -> ApprovalPage: ...
     async def approval(self, id: str) -> ApprovalView: ...

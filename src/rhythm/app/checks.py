@@ -1,8 +1,12 @@
-"""What callers may give: ids, names, texts and numbers, each refused with what is wrong with it."""
+"""What callers may give: ids, names, texts and numbers, each refused with what is wrong with it.
+
+How long each may be stands in `limits.TextLimits`, and nowhere else.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -10,6 +14,7 @@ from rhythm.app.handle import id_of
 from rhythm.engine.payload import dump
 from rhythm.errors import InvalidId, UnknownExecution
 from rhythm.ids import PersonalKey, is_personal, problem_with_id
+from rhythm.limits import TEXTS
 from rhythm.store.reading import Place
 
 if TYPE_CHECKING:
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     from rhythm.app.views import ExecutionView
     from rhythm.store.reading import Found
 
-LONGEST_KEY = 200
+LONGEST_KEY = TEXTS.key
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST_PAGE = 1000
 OWN_KEYS = ("event:", "schedule:")  # of what events and schedules start
@@ -33,33 +38,59 @@ def unknown_execution(id: Any) -> NoReturn:
 
 def can_be(name: Any) -> bool:
     """Whether something can have this id or name at all: the databases differ in how they take texts that they cannot hold."""
-    return isinstance(name, str) and name.isprintable()
+    return isinstance(name, str) and len(name) <= TEXTS.known_id and name.isprintable()
 
 
-def valid_text(value: Any, what: str) -> str:
+def valid_text(value: Any, what: str, limit: int = TEXTS.reason) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{what} is a text, not {value!r:.80}")
+    if len(value) > limit:
+        raise ValueError(f"{what} has at most {limit:,} characters, not {len(value):,}")
     dump(value, what)
     return value
+
+
+def valid_attributes(given: Any) -> str:
+    """The attributes of an execution as JSON text."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"attributes are names with values, not {given!r:.80}")
+    if len(given) > TEXTS.attributes:
+        raise ValueError(f"an execution has at most {TEXTS.attributes} attributes, not {len(given):,}")
+    for name, value in given.items():
+        size = len(dump(value, f"the attribute {valid_name(name, 'the name of an attribute')!r}").encode())
+        if size > TEXTS.attribute_bytes:
+            raise ValueError(f"an attribute has at most {TEXTS.attribute_bytes:,} bytes; {name!r} has {size:,}")
+    text = dump(dict(given), "attributes")
+    if len(text.encode()) > TEXTS.attributes_bytes:
+        raise ValueError(f"the attributes of an execution have at most {TEXTS.attributes_bytes:,} bytes together")
+    return text
 
 
 def possible_id(given: Id) -> str:
     """The id of an execution that there may be: what no database could hold is asked of none."""
     id = id_of(given)
-    return id if id.isprintable() else unknown_execution(id)
+    return id if can_be(id) else unknown_execution(id)
 
 
 def valid_id(id: Any) -> str:
     if problem := problem_with_id(id) if isinstance(id, str) else "an id is a text":
-        raise InvalidId(f"{id!r} cannot be an id: {problem}")
+        raise InvalidId(f"{id!r:.80} cannot be an id: {problem}")
     assert isinstance(id, str)
     return id
 
 
 def valid_name(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or not value.isprintable():
-        raise ValueError(f"{what} is a text of 1 to {LONGEST_KEY} printable characters, not {value!r:.80}")
+    if not isinstance(value, str) or not value or len(value) > TEXTS.name or not value.isprintable():
+        raise ValueError(f"{what} is a text of 1 to {TEXTS.name} printable characters, not {value!r:.80}")
     return value
+
+
+def several(values: Any, what: str) -> tuple[str, ...]:
+    """Roles of one kind, each once."""
+    given = (values,) if isinstance(values, str) else tuple(values)
+    if len(given) > TEXTS.roles:
+        raise ValueError(f"there are at most {TEXTS.roles} roles of a kind, not {len(given):,}")
+    return tuple(dict.fromkeys(valid_name(value, what) for value in given))
 
 
 def own_key(value: Any, what: str) -> str:
@@ -94,6 +125,13 @@ def place_of(cursor: str | None) -> tuple[int, str] | None:
     return int(at), id
 
 
+def name_of(cursor: str | None) -> str:
+    """The name after which a page begins."""
+    if cursor is not None and not can_be(cursor):
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return cursor or ""
+
+
 def place_after(item: ExecutionView | ApprovalView) -> str:
     """The cursor of the page that begins after this item."""
     return f"{(item.created_at - EPOCH) // timedelta(microseconds=1)}-{item.id}"
@@ -121,6 +159,6 @@ def page_of(found: Found[T], limit: int) -> tuple[list[T], bool]:
 
 def number_of(cursor: str | None) -> int:
     """The number after which a page begins."""
-    if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
+    if cursor is not None and not (isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() and len(cursor) <= LONGEST_TIME):
         raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
     return int(cursor or 0)

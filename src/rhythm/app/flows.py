@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rhythm.engine.definitions import definition_of
-from rhythm.errors import FlowError
+from rhythm.errors import FlowError, InvalidProgram
 from rhythm.lang.checked import Compilation
 from rhythm.lang.flow.rules.known import Known
-from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in
+from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in, part_of
 from rhythm.lang.source import nearest, render_all, some_of
+from rhythm.limits import DEFAULT_LIMITS
+from rhythm.rights import Scope, within
 from rhythm.store.base import Definition
 
 
@@ -69,12 +71,27 @@ def _twice(compiled: Sequence[Compilation]) -> list[str]:
     return [f"error: two workflows are called `{name}`: {' and '.join(found)}" for name, found in places.items() if len(found) > 1]
 
 
-def _definitions(one: Compilation) -> list[Definition]:
-    return [definition_of(program, one.source.text) for program in one.programs]
+def _definitions(one: Compilation) -> Iterator[Definition]:
+    """`FlowError` if the programs of the file are over their limit together."""
+    room = DEFAULT_LIMITS.program_bytes
+    for program in one.programs:
+        try:
+            definition = definition_of(program, one.source.text, room=room)
+        except InvalidProgram as problem:
+            raise FlowError([], f"{one.source.name}: {problem}") from problem
+        room -= len(definition.program.encode())
+        yield definition
+
+
+def source_within(definition: Definition, scope: Scope) -> str:
+    """The text of a workflow's file; only its own part for those who may not see all workflows that are in the file."""
+    if scope is None:
+        return definition.source
+    return part_of(definition.source, definition.file, definition.name, lambda name: within(scope, name))
 
 
 def no_workflow(name: Any, names: Sequence[str]) -> str:
     """That there is no workflow of this name, and what may have been meant."""
     near = nearest(name, names) if isinstance(name, str) else None
     help = f"did you mean `{near}`?" if near else f"registered are {some_of(names)}" if names else "none is registered yet"
-    return f"there is no workflow `{name}`; {help}"
+    return f"there is no workflow `{name!s:.200}`; {help}"

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from rhythm.app.checks import at_least, unknown_execution, valid_name, valid_text
+from rhythm.app.checks import at_least, unknown_execution, valid_attributes, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json
-from rhythm.engine.payload import dump
 from rhythm.errors import NotRetryable
+from rhythm.limits import TEXTS
 from rhythm.record import Record
+from rhythm.rights import Scope
+from rhythm.slots import us_of
 from rhythm.store.base import WORKFLOW
 from rhythm.store.operating import Selection
 
@@ -75,15 +77,18 @@ class Operating(Part):
         reason: str = "",
         dry_run: bool = False,
         by: By = None,
+        scope: Scope = None,
     ) -> BulkView:
         """Pauses, resumes, cancels, terminates or retries all executions that fit, oldest first: those that nobody else started, and
         to which it can be done. With `dry_run` they are only counted.
 
         Some hundred at a time are changed in one transaction; those that are started meanwhile are not meant. `attributes` are plain
         values that an execution must have. A cancel is for those that were not asked to end before. To mean every execution there is,
-        say so: `all=True`.
+        say so: `all=True`. With a `scope`, only those whose names fit one of its patterns are meant, whatever else is said.
         """
         selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
+        selection = selection.replace(names=self._names(scope))
+        why, actor = valid_text(reason, "reason"), acting(by)
         count, now = self.store.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
         if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
@@ -91,7 +96,7 @@ class Operating(Part):
         if dry_run:
             return BulkView(most)
         until = now + 1 if selection.created_before is None else min(selection.created_before, now + 1)
-        return self._all_of(selection.replace(created_before=until), limit, action, valid_text(reason, "reason"), acting(by))
+        return self._all_of(selection.replace(created_before=until), limit, action, why, actor)
 
     def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
@@ -127,12 +132,15 @@ class Operating(Part):
             return str(refusal)
         return "" if handle.created else f"a retry of it is under way: {handle.id}"
 
-    def why(self, id: Id) -> WhyView:
-        """Why an execution does not go on: what it waits for, since when, and what would help."""
+    def why(self, id: Id, *, scope: Scope = None) -> WhyView:
+        """Why an execution does not go on: what it waits for, since when, and what would help.
+
+        With a `scope`, what else is in its queue is counted only if that has a name as one of its patterns says.
+        """
         from rhythm.app.why import explain
 
         row = self._execution(id)
-        return explain(self.store, row, self.program(row.name, row.version) if row.type == WORKFLOW else None)
+        return explain(self.store, row, self.program(row.name, row.version) if row.type == WORKFLOW else None, scope)
 
 
 def _selection(
@@ -163,19 +171,20 @@ def _time_us(value: datetime | str | None, what: str) -> int | None:
     if value is None:
         return None
     try:
-        at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        short = isinstance(value, datetime) or len(value) <= TEXTS.time
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value) if short else None
     except (TypeError, ValueError):
         at = None
     if at is None or at.tzinfo is None:
         raise ValueError(f"{what} is a time with its zone, such as 2026-03-01T12:00:00Z, not {value!r:.80}")
-    return round(at.timestamp() * 1e6)
+    return us_of(at)
 
 
 def _plain(attributes: Mapping[str, Any]) -> str:
     for key, value in attributes.items():
         if not isinstance(value, str | int | float | bool | None):
             raise ValueError(f"attributes are compared with texts, numbers, true, false and null; {key!r:.80} is none of them")
-    return dump(dict(attributes), "attributes")
+    return valid_attributes(attributes)
 
 
 class AsyncOperating(Protocol):
@@ -197,5 +206,6 @@ class AsyncOperating(Protocol):
         reason: str = "",
         dry_run: bool = False,
         by: By = None,
+        scope: Scope = None,
     ) -> BulkView: ...
-    async def why(self, id: Id) -> WhyView: ...
+    async def why(self, id: Id, *, scope: Scope = None) -> WhyView: ...

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from rhythm import __version__
+from rhythm.app.checks import valid_name
 from rhythm.durations import duration_s, show_duration
 from rhythm.engine.turns import Asking
 from rhythm.errors import StoreError
@@ -85,7 +86,8 @@ class PooledWorker:
             raise TypeError("a worker needs its application: PooledWorker(worker_id, app), or app.worker(…)")
         given = {"worker_poll_interval" if name == "poll_interval" else name: value for name, value in settings.items()}
         self.settings = app.settings.having(given)
-        self.name = f"{worker_id or HOST}-{secrets.token_hex(3)}"
+        own = HOST if worker_id is None else valid_name(worker_id, "a worker_id")
+        self.name = f"{own}-{secrets.token_hex(3)}"
         self.error: BaseException | None = None  # what ended it, if that was not `stop`
         self._app, self._poll_s = app, self.settings.worker_poll_interval_s
         self._own = app.opened and ":memory:" not in self.settings.database_url  # connections of its own, where that is possible
@@ -110,13 +112,15 @@ class PooledWorker:
         self._stop, self._hurry = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         self._listening: Listening | None = None
+        app.unstarted.append(self)
 
     # from any thread
 
     def start(self) -> Self:
-        if self._thread.ident is not None:
+        if self not in self._app.unstarted:
             raise RuntimeError(f"worker {self.name} was started before: make another one with app.worker(…)")
         self._thread.start()
+        self._app.unstarted.remove(self)
         self._app.running.append(self)
         return self
 
@@ -130,6 +134,8 @@ class PooledWorker:
         After `last_s` more it does not wait for a database that does not answer: then the claims pass to others by themselves.
         """
         grace_s = self.settings.shutdown_grace_s if grace is None else duration_s(grace)
+        if self in self._app.unstarted:
+            return self._close_unstarted()
         if self.alive and not self._worker.draining:
             running = len(self._worker.bodies.running)
             self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
@@ -147,6 +153,13 @@ class PooledWorker:
             self._app.running.remove(self)
         if self.error is not None:
             raise self.error
+        return None
+
+    def _close_unstarted(self) -> None:
+        self._app.unstarted.remove(self)
+        self._handlers.close()
+        if self._own:
+            self._store.close()
 
     def hurry(self) -> None:
         """Ends the grace of a `stop` that is under way."""

@@ -15,21 +15,20 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, NoReturn, Protocol
 
-from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, page_of, valid_name
+from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, page_of, several, valid_name
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
 from rhythm.record import Record
-from rhythm.rights import permissions, problem_with_roles
+from rhythm.rights import allows, permissions, problem_with_roles
 from rhythm.store.access import Actor, AuditRow, Filter, Grant, Head, StoredToken
 
 DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
 SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # an id, and 260 random bits
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
 USED_S = 60  # when a token was last used is noted at most so often
-MOST_ROLES = 100
 CHECKED_SIZE = 16_000_000  # characters of details after which a part of the audit is large enough, however few rows it has
 LAST_US = 253_402_300_799_000_000  # the end of the year 9999: a time that somebody has put there by hand may be any number
 HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
@@ -52,7 +51,12 @@ class TokenView(Record):
 
     @property
     def permissions(self) -> tuple[str, ...]:
+        """What it allows for everything."""
         return permissions(self.roles)
+
+    def allows(self, permission: str, name: str | None = None) -> bool:
+        """Whether it allows this for the workflow or queue of this name; without a name, for everything."""
+        return allows(self.roles, permission, name)
 
     def actor(self, source: str = "") -> Actor:
         """Whoever acts with this token; which business roles it has is looked up when it decides."""
@@ -114,7 +118,7 @@ class AuditCheck(Record):
     rows: int  # that were read
     head: str  # number and hash of the last row
     problems: tuple[str, ...]  # the first of them
-    broken: int = 0  # how many problems there are
+    broken: int  # how many problems there are
     next: str | None = None  # where to go on: the last row that was read, as a head; None: that was the end
 
     @property
@@ -143,9 +147,10 @@ class Access(Part):
     ) -> NewToken:
         """Makes a token for whoever has this name; its secret is seen only in what this returns.
 
-        `roles` are those of Rhythm (viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
-        roles, else viewer), `business_roles` your own: whose approvals it may decide. It is valid for as long as `expires` says, else
-        until it is revoked. Everyone needs a token of their own: two people with one name are one to the rule of four eyes.
+        `roles` are those of Rhythm: viewer, operator, approver, author, auditor, admin; without any it is approver if it has business
+        roles, else viewer. `viewer:order*` is a viewer only of workflows and queues of such names. `business_roles` are your own: whose
+        approvals it may decide. It is valid for as long as `expires` says, else until it is revoked. Everyone needs a token of their
+        own: two people with one name are one to the rule of four eyes.
         """
         name, own = valid_name(name, "the name of a token"), _business_roles(business_roles)
         known = _roles(roles if roles is not None else ("approver",) if own else ("viewer",))
@@ -217,11 +222,10 @@ class Access(Part):
 
         Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
         database can write the whole chain anew, or cut off its end, and nobody can tell. A long chain is read in parts: at most `limit`
-        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read.
+        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read,
+        but for the row of the `head`.
         """
         known, begin = (None if given is None else known_head(given) for given in (head, after))
-        if known is not None and begin is not None and known.n < begin.n:
-            raise ValueError(f"row {known.n}, whose head was kept, lies before row {begin.n}, from which on is read: leave `after` out")
         size = None if limit is None else CHECKED_SIZE
         found = self.store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
         problems = tuple(message for _, message in found.problems)
@@ -298,22 +302,15 @@ def _hash(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def _words(values: Any, what: str) -> tuple[str, ...]:
-    given = (values,) if isinstance(values, str) else tuple(values)
-    if len(given) > MOST_ROLES:
-        raise ValueError(f"a token has at most {MOST_ROLES} roles of a kind")
-    return tuple(dict.fromkeys(valid_name(value, what) for value in given))
-
-
 def _roles(values: Any) -> tuple[str, ...]:
-    roles = _words(values, "a role")
+    roles = several(values, "a role")
     if problem := problem_with_roles(roles):
         raise ValueError(problem)
     return roles
 
 
 def _business_roles(values: Any) -> tuple[str, ...]:
-    return _words(values, "a business role")
+    return several(values, "a business role")
 
 
 def _lasting(expires: float | str) -> float:

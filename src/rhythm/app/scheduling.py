@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, cast
 
-from rhythm.app.checks import at_least, can_be, start_key, valid_name, valid_text
+from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of, start_key, valid_name, valid_text
 from rhythm.app.handle import Handle
 from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
-from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, UnknownSchedule
+from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, ScheduleTaken, UnknownSchedule
+from rhythm.limits import TEXTS
 from rhythm.record import Record
-from rhythm.slots import EPOCH, US, catch_up_number, zone
-from rhythm.slots import slots as slots_of
-from rhythm.store.schedules import Due, Fire, Firing, Schedule
+from rhythm.rights import Scope, allows, limited, within
+from rhythm.slots import US, catch_up_number, first_slots, us_of, zone
+from rhythm.store.schedules import Fire, Schedule
 
 if TYPE_CHECKING:
     from rhythm.app.aio import AsyncHandle
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Overlap = Literal["skip", "queue", "allow", "cancel_other"]
 Every = float | str
 SHOWN = 10  # slots of the past
+FEW = 50  # schedules that are read at a time with their inputs
 MOST_TIMES = 1000
 
 
@@ -87,9 +88,6 @@ class Schedules(Part):
     def _current(self, name: str, store: Store) -> Program:
         raise NotImplementedError
 
-    def _loaded(self, definition: Definition) -> Program:
-        raise NotImplementedError
-
     def _new_id(self) -> str:
         raise NotImplementedError
 
@@ -115,16 +113,20 @@ class Schedules(Part):
         """
         from rhythm.engine.schedules import put
 
-        wanted, actor = self._wanted_schedule(workflow, cron, every, at, tz, inputs, overlap, catch_up), acting(by)
+        name, actor = _own(name), acting(by)
+        wanted = self._wanted_schedule(workflow, cron, every, at, tz, inputs, overlap, catch_up)
         self._current(workflow, self.store)
 
         def change(before: Schedule | None, now: int) -> Schedule:
+            if before is not None and not _may(actor, before):
+                raise ScheduleTaken(f"there is a schedule {name!r:.80} already, of something else: choose another name")
             after = put(before, name, wanted, now, actor)
             if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
+            _check_shown(after)
             return after
 
-        return _view(self._change_schedule(_own(name), change, actor, "schedule.change"))
+        return _view(self._change_schedule(name, change, actor, "schedule.change"))
 
     def _wanted_schedule(
         self, workflow: str, cron: str | None, every: Every | None, at: datetime | str | None, tz: str, inputs: Any, overlap: str,
@@ -143,24 +145,45 @@ class Schedules(Part):
             raise InvalidSchedule(str(problem)) from problem
         return wanted
 
-    def schedules(self) -> ScheduleViews:
-        """All schedules, by name."""
-        return [_view(schedule) for schedule in self.store.schedules()[0]]
+    def schedules(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> ScheduleViews:
+        """All schedules by name, or so many of those that come after this name. With `brief`, inputs are not read, and None."""
+        if limit is None:
+            return [_view(schedule) for schedule in self._all_schedules(name_of(after), brief)]
+        most = min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
+        return [_view(schedule) for schedule in self.store.schedules_after(name_of(after), most, brief)]
 
-    def get_schedule(self, name: str) -> ScheduleView:
-        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name."""
+    def _all_schedules(self, after: str, brief: bool) -> Iterator[Schedule]:
+        while page := self.store.schedules_after(after, LARGEST_PAGE if brief else FEW, brief):
+            yield from page
+            after = page[-1].name
+
+    def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView:
+        """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name.
+
+        With a `scope`, that of a workflow whose name fits none of its patterns is unknown, and so are executions of others, which it
+        started when it was one of theirs.
+        """
         schedule = self._schedule(name)[0]
-        return _view(schedule, self.store.fires(schedule.name, SHOWN))
+        if not within(scope, schedule.workflow):
+            _unknown(name)
+        fires = self.store.fires(schedule.name, SHOWN)
+        return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
+
+    def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
+        """Without executions of other names. What is said of a slot that started none may name one."""
+        names = self.store.root_names([fire.execution_id for fire in fires if fire.execution_id])
+        seen = [fire if fire.execution_id else fire.replace(detail="") for fire in fires]
+        return [fire for fire in seen if fire.execution_id is None or within(scope, names.get(fire.execution_id))]
 
     def next_times(self, name: str, count: int = 5) -> Times:
-        """When it will start its workflow next; of a paused one, when it would."""
+        """When it will start its workflow next, within a hundred years; of a paused one, when it would."""
         at_least(count, 1, "count")
         schedule, now = self._schedule(name)
         after = now if schedule.paused_at is not None else (schedule.next_at or now) - 1
         if schedule.next_at is None:
             return []
         try:
-            return [moment(slot) for slot in islice(slots_of(schedule.timing, after), min(count, MOST_TIMES))]
+            return [moment(slot) for slot in first_slots(schedule.timing, after, min(count, MOST_TIMES))]
         except ValueError as problem:
             raise InvalidSchedule(str(problem)) from problem
 
@@ -185,13 +208,11 @@ class Schedules(Part):
         from rhythm.engine.schedules import run_now
 
         schedule, actor = self._schedule(name)[0], acting(by)
+        _is_theirs(actor, schedule)
         key = None if key is None else start_key(key, "a key")
         program, id = self._current(schedule.workflow, self.store), self._new_id()
-
-        def plan(due: Sequence[Due]) -> list[Firing]:
-            return [run_now(each, program, lambda: id, key, actor) for each in due]
-
-        fires = self.store.fire_schedules([schedule.name], plan, actor)
+        due = [each for each in self.store.look_at_schedules([schedule.name]) if _is_theirs(actor, each.schedule)]
+        fires, _ = self.store.fire_schedules([run_now(each, program, lambda: id, key, actor) for each in due], actor)
         if not fires:
             _unknown(name)
         self._wake()
@@ -209,7 +230,8 @@ class Schedules(Part):
                 )
             return None
 
-        self._change_schedule(self._schedule(name)[0].name, _there(gone), acting(by), "schedule.delete")
+        actor = acting(by)
+        self._change_schedule(self._schedule(name)[0].name, _there(gone, actor), actor, "schedule.delete")
 
     def _schedule(self, name: str) -> tuple[Schedule, int]:
         found, now = self.store.schedules([name]) if can_be(name) else ([], 0)
@@ -230,20 +252,20 @@ class Schedules(Part):
             different = after != before
             return after
 
-        self._change_schedule(self._schedule(name)[0].name, _there(watched), actor, action)
+        self._change_schedule(self._schedule(name)[0].name, _there(watched, actor), actor, action)
         return different
 
     def _registered_schedules(self, definitions: Sequence[Definition], actor: Actor | None) -> Registered:
         """What becomes of the schedules that the annotations of these workflows have made."""
         from rhythm.engine.schedules import registered
 
-        wanted = {definition.name: list(self._annotated_schedules(self._loaded(definition))) for definition in definitions}
+        wanted = {definition.name: list(self._annotated_schedules(definition)) for definition in definitions}
         return lambda existing, now: registered(wanted, existing, now, actor)
 
-    def _annotated_schedules(self, program: Program) -> Iterator[Any]:
-        for given in program.options.get("schedule", ()):
+    def _annotated_schedules(self, definition: Definition) -> Iterator[Any]:
+        for given in definition.schedules:
             options = {"tz": "UTC", "inputs": None, "overlap": "skip", "catch_up": "one", **given}
-            yield self._wanted_schedule(program.name, every=None, at=None, **options)
+            yield self._wanted_schedule(definition.name, every=None, at=None, **options)
 
 
 class AsyncSchedules(Protocol):
@@ -263,8 +285,8 @@ class AsyncSchedules(Protocol):
         catch_up: str | int = "one",
         by: By = None,
     ) -> ScheduleView: ...
-    async def schedules(self) -> ScheduleViews: ...
-    async def get_schedule(self, name: str) -> ScheduleView: ...
+    async def schedules(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> ScheduleViews: ...
+    async def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView: ...
     async def next_times(self, name: str, count: int = 5) -> Times: ...
     async def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool: ...
     async def resume_schedule(self, name: str, by: By = None) -> bool: ...
@@ -296,11 +318,23 @@ def _own(given: str) -> str:
     return given
 
 
-def _there(change: Any) -> Change:
-    """A change of a schedule that there must be."""
+def _may(actor: Actor, schedule: Schedule) -> bool:
+    """Whether a role for some names allows it: asked in the transaction that changes it, which may start another workflow by then."""
+    roles = actor.token_roles or ()
+    return not limited(roles) or allows(roles, "schedule:write", schedule.workflow)
+
+
+def _is_theirs(actor: Actor, schedule: Schedule) -> bool:
+    """True, or `UnknownSchedule`."""
+    return True if _may(actor, schedule) else _unknown(schedule.name)
+
+
+def _there(change: Any, actor: Actor) -> Change:
+    """A change of a schedule that there must be, and that the actor may change."""
 
     def checked(before: Schedule | None, now: int) -> Schedule | None:
-        after: Schedule | None = change(before, now) if before is not None else None
+        there = before is not None and _is_theirs(actor, before)
+        after: Schedule | None = change(before, now) if there else None
         return after
 
     return checked
@@ -314,12 +348,23 @@ def _instant(at: datetime | str, tz: str) -> int:
     """A moment; without an offset it is what the clocks of the zone show."""
     if isinstance(at, str):
         try:
-            at = datetime.fromisoformat(at)
+            at = datetime.fromisoformat(at if len(at) <= TEXTS.time else "")
         except ValueError:
             raise ValueError(f"at is a time such as 2026-12-31T18:00 or 2026-12-31T17:00:00Z, not {at!r:.80}") from None
     if not isinstance(at, datetime):
         raise ValueError(f"at is a datetime or a text such as 2026-12-31T18:00, not {at!r:.80}")
-    return int(((at if at.tzinfo else at.replace(tzinfo=zone(tz))) - EPOCH).total_seconds() * US)
+    return us_of(at if at.tzinfo else at.replace(tzinfo=zone(tz)))
+
+
+def _check_shown(schedule: Schedule) -> None:
+    """`InvalidSchedule` for one that could be stored and never be shown: what it says, and its first times in UTC and in its zone."""
+    try:
+        where = zone(schedule.tz)
+        for slot in first_slots(schedule.timing, schedule.next_at - 1, SHOWN) if schedule.next_at is not None else ():
+            moment(slot).astimezone(where).isoformat()
+        _view(schedule)
+    except (ValueError, ArithmeticError) as problem:
+        raise InvalidSchedule(f"the schedule cannot be shown: {problem}") from problem
 
 
 def _never(schedule: Schedule) -> str:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
 from rhythm.ir.program import Program
 from rhythm.record import Record
+from rhythm.slots import EPOCH, us_of
 from rhythm.store import reading
-from rhythm.store.base import STATUS_NAMES, TASK, Definition, Execution, Queue, SeenWorker
+from rhythm.store.base import CUT, STATUS_NAMES, TASK, Execution, Listed, Queue, SeenWorker
 from rhythm.store.reading import Moment
 
 TYPES = ("workflow", "task")
+LONGEST_ESCAPE = 6  # of a character in JSON
+SHOWN_MESSAGE = 1000  # characters of an error's message, where a list cuts it
+BEGINNING = re.compile(r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)')
+EARLIEST_US, LATEST_US = us_of(datetime.min.replace(tzinfo=UTC)), us_of(datetime.max.replace(tzinfo=UTC))
 
 
 class Start(Record):
@@ -187,6 +195,33 @@ def queue_view(queue: Queue) -> QueueView:
     )  # fmt: skip
 
 
+def brief_view(row: Execution) -> ExecutionView:
+    """An execution as a list shows it: of what is large only the beginning was read, and it says that it was cut."""
+    error, attributes, reason = row.error, row.attributes, row.paused_reason
+    if error is not None and len(error) > CUT["error"]:
+        error = json.dumps(cut_error(error))
+    if len(attributes) > CUT["attributes"]:
+        attributes = json.dumps({"…": "there are more than a list shows: get the execution"})
+    if reason is not None and len(reason) > CUT["paused_reason"]:
+        reason = f"{reason[:-1]}…"
+    return view(row.replace(error=error, attributes=attributes, paused_reason=reason))
+
+
+def cut_error(text: str) -> dict[str, Any]:
+    """An error from the beginning of its JSON text, with what can be read of its code and message."""
+    found = BEGINNING.match(text)
+    code, message = (_unescaped(part) for part in found.groups()) if found else ("", "")
+    whole = found is not None and found.end() < len(text) - LONGEST_ESCAPE and len(message) <= SHOWN_MESSAGE
+    return {"code": code, "message": message if whole else f"{message[:SHOWN_MESSAGE]}…", "data": None, "cut": True}
+
+
+def _unescaped(part: str) -> str:
+    """What stands between the quotes of a JSON text, of which the last escape may be cut."""
+    with suppress(ValueError):
+        return str(json.loads(f'"{part}"'))
+    return part
+
+
 def view(row: Execution) -> ExecutionView:
     return ExecutionView(
         id=row.id, type=TYPES[row.type], name=row.name, status=row.status, inputs=load(row.inputs),
@@ -224,8 +259,8 @@ def operations(plan: Any) -> set[str]:
     return {str((plan["of"] if "first" in plan else plan)["op"])}
 
 
-def workflow_view(definition: Definition, registered_at: int) -> WorkflowView:
-    return WorkflowView(definition.name, definition.version, definition.language, definition.file, moment(registered_at))
+def workflow_view(listed: Listed) -> WorkflowView:
+    return WorkflowView(listed.name, listed.version, listed.language, listed.file, moment(listed.registered_at))
 
 
 def step(moment_: Moment, program: Program | None) -> TraceStep:
@@ -250,7 +285,8 @@ def line_of(program: Program | None, statement: int) -> int | None:
 
 
 def moment(us: int) -> datetime:
-    return datetime.fromtimestamp(us / 1e6, UTC)
+    """A time of a row. What no calendar shows is shown as the end of it: one such row is not to hide all others."""
+    return EPOCH + timedelta(microseconds=min(max(us, EARLIEST_US), LATEST_US))
 
 
 def moment_of(us: int | None) -> datetime | None:

@@ -18,6 +18,7 @@ from rhythm.engine.turns import needed
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
+from rhythm.rights import Scope, within
 from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Store
 from rhythm.store.operating import Standing
 
@@ -50,17 +51,17 @@ class WhyView(Record):
         return as_json(self)
 
 
-def explain(store: Store, row: Execution, program: Program | None) -> WhyView:
-    """`program`: of a workflow, in its own version."""
-    reasons = tuple(_Asked(store).about(row))
+def explain(store: Store, row: Execution, program: Program | None, scope: Scope = None) -> WhyView:
+    """`program`: of a workflow, in its own version; `scope`: of the queues of which more is told than that it is in one."""
+    reasons = tuple(_Asked(store, scope).about(row))
     return WhyView(row.id, row.name, row.status, reasons, _place(store, row, program) if row.finished_at is None else "")
 
 
 class _Asked:
     """What the database says, asked once."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, scope: Scope) -> None:
+        self.store, self.scope = store, scope
 
     @cached_property
     def queues(self) -> dict[str, Any]:
@@ -94,8 +95,8 @@ class _Asked:
         snapshot = snapshot_of(loaded[0]) if loaded else None
         if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
             return True
-        outcomes, mail = self.store.outcomes([needed(row.id, snapshot)]), self.store.mail([row.id])
-        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), mail.get(row.id, ()))
+        outcomes = self.store.outcomes([needed(row.id, snapshot)])
+        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.mailed(row.id))
 
     def ended(self, row: Execution) -> Reason:
         said = f": {load(row.error)['message']}" if row.error else ""
@@ -136,7 +137,7 @@ class _Asked:
             where = "no worker is there" if name == SYSTEM_QUEUE else f"no worker serves the queue `{name}`"
             help = "rhythm worker --app FILE" if name in (SYSTEM_QUEUE, "default") else f"rhythm worker --app FILE --queues {quote(name)}"
             return Reason(f"{who} is ready, and {where}", since, None, (help,))
-        before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
+        before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 and within(self.scope, name) else ""
         return Reason(f"{who} is ready in the queue `{name}`{before}; {_workers(serving)}", since)
 
     def worker(self, name: str | None) -> str:

@@ -150,7 +150,7 @@ def _show_failure(runner: InProcessRunner, ended: Run) -> str:
     error, file = ended.value, ended.program.file
     shown = f"{ended.status}[{error['code']}]: {error['message']}"
     if file != "-":
-        at = ended.program.lines[ended.line - 1] + ended.column - 1
+        at = ended.program.offset(ended.line, ended.column)
         shown = render(Source(file, read_source(file)), Diagnostic(error["code"], ended.status, error["message"], at, at + 1))
     data = error["data"]
     if not isinstance(data, dict) or data.keys() != {"id", "error"} or not str(data["id"]).startswith(f"{ended.id}."):

@@ -56,7 +56,7 @@ def _fit_together(args: Arguments) -> None:
 
 
 def _list(app: Rhythm, args: Arguments) -> None:
-    found = app.schedules()
+    found = app.schedules(brief=args.output == "table")
     if args.output != "table":
         from rhythm.cli.documents import print_items
 

@@ -1,9 +1,11 @@
 """Makes, lists, changes and revokes the tokens with which people and programs use the HTTP API.
 
 The secret is printed once, alone, on standard output; the database has only its hash. Roles say what a token allows: viewer,
-operator, approver, author, auditor, admin. Business roles are your own words: whose approvals it may decide.
+operator, approver, author, auditor, admin; viewer:order* is one for workflows and queues of such names only. Business roles are your
+own words: whose approvals it may decide.
 
   rhythm token create ann --role approver --business-role finance --expires 90d
+  rhythm token create bob --role 'viewer:order*' --role 'operator:order_eu'
   rhythm token list
   rhythm token change 4k7m2c9x0pqa --business-role finance --business-role legal
   rhythm token revoke 4k7m2c9x0pqa
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 OPTIONS = (
     Option("ACTION", "what to do: create, list, change or revoke", choices=("create", "list", "change", "revoke")),
     Option("NAME", "whom a new token is for; else the id of a token", optional=True),
-    Option("--role", "what it allows; with change: in place of the roles it has", value="ROLE", many=True),
+    Option("--role", "what it allows, as ROLE or ROLE:PATTERN; with change: in place of the roles it has", value="ROLE", many=True),
     Option("--business-role", "whose approvals it may decide; with change: in place of those it has", value="ROLE", many=True),
     Option("--no-business-roles", "change: take away those it has"),
     Option("--expires", "create: how long it is valid, such as 90d; else until it is revoked", value="DURATION"),

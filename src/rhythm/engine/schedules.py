@@ -19,6 +19,7 @@ from rhythm.store.provenance import dump_authority, dump_provenance, load_proven
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 
 LATE_US = 60 * US  # a slot that comes so late is not missed yet
+MOST_SLOTS = 100  # of one schedule that are run at once; the rest is due at the next look
 
 NewId = Callable[[], str]
 
@@ -40,15 +41,16 @@ class Wanted(Record):
 
 
 def plan(due: Sequence[Due], programs: Mapping[str, Program | str | None], new_id: NewId, unable: dict[str, str]) -> list[Firing]:
-    """What to do about these schedules now. `unable` gets those whose time zone is not known here: another process may know it."""
+    """What to do about these schedules now. `unable` gets those about which this process can say nothing, such as
+    those in a time zone that is not known here: another process may know it."""
     firings = []
     for each in due:
         program = programs[each.schedule.name]
         assert not isinstance(program, str)
         try:
             firings.append(fire(each, program, new_id))
-        except ValueError as problem:
-            unable[each.schedule.name] = str(problem)
+        except Exception as problem:  # whatever is wrong with one schedule, the others have their slots
+            unable[each.schedule.name] = str(problem) if isinstance(problem, ValueError) else f"{type(problem).__name__}: {problem}"
     return [firing for firing in firings if firing is not None]
 
 
@@ -64,11 +66,12 @@ def fire(due: Due, program: Program | None, new_id: NewId) -> Firing | None:
     work = _Work(due, program, new_id)
     if schedule.queued_at is not None:
         work.go_on(schedule.queued_at)
-    for i, slot in enumerate(slots):
+    for i, slot in enumerate(slots[:MOST_SLOTS]):
         work.run(slot, last=i == len(slots) - 1)
     if not (missed or work.fires or slots):
         return None
-    return Firing(schedule.name, next_at, work.queued_at, (*missed, *work.fires), tuple(work.cancels))
+    next_at = slots[MOST_SLOTS] if len(slots) > MOST_SLOTS else next_at
+    return Firing(schedule.name, due.revision, next_at, work.queued_at, (*missed, *work.fires), tuple(work.cancels))
 
 
 def _passed(schedule: Schedule, now: int) -> tuple[list[int], list[NewFire], int | None]:
@@ -132,7 +135,7 @@ def run_now(due: Due, program: Program, new_id: NewId, key: str | None = None, b
     schedule = due.schedule
     new = execution(schedule, program, due.now, new_id(), by).replace(key=key)
     fired = NewFire(Fire(schedule.name, due.now, "started", new.id, manual=True), new)
-    return Firing(schedule.name, schedule.next_at, schedule.queued_at, (fired,))
+    return Firing(schedule.name, None, fires=(fired,))
 
 
 def execution(schedule: Schedule, program: Program, slot: int, id: str, by: Actor | None = None) -> NewExecution:

@@ -44,7 +44,7 @@ from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
-from rhythm.vm.plans import Plan, fresh, items_of, numbers
+from rhythm.vm.plans import Plan, fresh, has_signals, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 OWNED_AT_ONCE = 10  # tasks of one await: each end is a commit of its workflow, which for more of them the queue does cheaper
@@ -68,7 +68,9 @@ def needed(id: str, snapshot: Snapshot) -> Needed:
 
 def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcome], mail: Iterable[Mail], seed: str, now_us: int) -> Inputs:
     """Everything a turn of the workflow may know."""
-    ops = dict(operations(snapshot.awaiting))
+    ops, ended = dict(operations(snapshot.awaiting)), list(outcomes)
+    need = needed(loaded.id, snapshot)
+    undecided = need.whole and len(ended) < len(need.numbers)  # then the store has not told which have ended
     return Inputs(
         now=moment(now_us),
         seed=seed,
@@ -77,7 +79,8 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
             "id": loaded.id, "workflow": loaded.name, "version": loaded.version, "started_at": moment(loaded.created_at), "attempt": 1,
             "parent_id": loaded.parent_id,
         },
-        outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in outcomes},
+        outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in ended},
+        asked=frozenset(() if undecided else need.numbers),
         signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
         cancel=loaded.ending,
         resume_data=resume_data(loaded),
@@ -86,9 +89,11 @@ def inputs_of(loaded: Loaded, snapshot: Snapshot, outcomes: Iterable[ChildOutcom
 
 
 def forbidden(authority: str | None) -> frozenset[str]:
-    """What a workflow does to others, each of those who asked for it must have been allowed to do."""
+    """What a workflow does to others, each of those who asked for it must have been allowed to do: an event reaches everybody, a signal
+    somebody, and who that may be is looked at where it arrives."""
     asked = Provenance(authority=load_authority(authority))
-    return frozenset() if asked.allows("execution:signal") else frozenset({"publish", "send"})
+    allowed = {"publish": asked.allows("execution:signal"), "send": asked.allows_some("execution:signal")}
+    return frozenset(operation for operation, may in allowed.items() if not may)
 
 
 def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:
@@ -235,7 +240,7 @@ class Planner:
         own = rows.own(turn.snapshot.awaiting)
         again = isinstance(turn, Continue) or bool(rows.refused) or any(n < before.next_child for n in _awaited(turn.snapshot))
         again = again or any(first <= n <= last for n in _awaited(turn.snapshot) for first, last in rows.cancels)
-        again = again or (not mail_read and any(op == "signal" for _, op in operations(turn.snapshot.awaiting)))
+        again = again or (not mail_read and turn.snapshot.awaiting is not None and has_signals(turn.snapshot.awaiting))
         data = encode_snapshot(turn.snapshot)
         commit = rows.on(
             base,

@@ -14,17 +14,19 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from rhythm import __version__
-from rhythm.errors import RhythmError
+from rhythm.errors import RhythmError, UnknownWorkflow
 from rhythm.http.answers import JSON
 from rhythm.http.answers import document as as_json
 from rhythm.http.bodies import JSON_KINDS, Body, must_be_json
 from rhythm.http.events import NewEvent
 from rhythm.http.guard import Asker
+from rhythm.http.objects import BODY, LIST, check_about, discreet, found
 from rhythm.http.problems import KIND, title, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
@@ -44,27 +46,57 @@ told as `application/problem+json` with a `code` that stays as it is. Lists come
 
 
 class Guarded(APIRoute):
-    """A route that asks for its permission before it reads a body. Without a line in the table it cannot be made."""
+    """A route that asks for its permission, and for its permission for what the path names, before it reads a body. Without a line in
+    the table that says both it cannot be made."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, reads = super().get_route_handler(), self.body_field is not None
         route = TABLE[next(iter(self.methods or ())), self.path]
+        check_about(route.about, route.permission, route.path)
+
+        async def public(request: Request) -> Response:
+            return await handle(Body(request.scope, request.receive))
 
         async def guarded(request: Request) -> Response:
-            given = Body(request.scope, request.receive)
-            if route.permission is None:
-                return await handle(given)
-            asker: Asker = request.scope["rhythm.asker"]
-            request.scope["rhythm.asker"] = asker.must(route.permission)
+            given, asker = Body(request.scope, request.receive), _permitted(route, request)
             if reads:
                 must_be_json(request, JSON_KINDS)
+            shares: Shares = request.scope["rhythm.server"].shares
+            if asker.permissions.get(route.permission or "") is not None:
+                async with shares.thread(asker.who):
+                    asker = await _concerned(route, request, asker)
             if reads or route.body:
                 await given.body()  # whoever sends it slowly holds no thread meanwhile
-            shares: Shares = request.scope["rhythm.server"].shares
             async with shares.thread(asker.who, route.alone or given.is_large):
-                return await handle(given)
+                try:
+                    answered = await handle(given)
+                except UnknownWorkflow as unknown:
+                    raise await run_in_threadpool(discreet, asker, unknown) from None
+            if route.about in (LIST, BODY) and route.permission not in asker.asked:
+                raise AssertionError(f"{route.path} was answered without asking whom it is for")
+            return answered
 
-        return guarded
+        return public if route.permission is None else guarded
+
+
+def _permitted(route: Route, request: Request) -> Asker:
+    """Whoever asks, if they have the permission for anything at all."""
+    assert route.permission is not None
+    asker: Asker = request.scope["rhythm.asker"]
+    request.scope["rhythm.asker"] = permitted = asker.must(route.permission)
+    return permitted
+
+
+async def _concerned(route: Route, request: Request, asker: Asker) -> Asker:
+    """Whoever asks with a role for some names, if they have the permission for what the path names."""
+    assert route.permission is not None
+    assert route.about is not None
+    try:
+        asker = await run_in_threadpool(found, asker, route.permission, route.about, request.path_params)
+    except UnknownWorkflow as unknown:
+        raise await run_in_threadpool(discreet, asker, unknown) from None
+    request.scope["rhythm.asker"] = asker
+    return asker
 
 
 @cache

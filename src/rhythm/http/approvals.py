@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 from pydantic import Field
@@ -14,6 +14,7 @@ from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Key, Limit
 from rhythm.http.pages import listed
 from rhythm.http.schemas import Body, form_of, page_of
+from rhythm.rights import READ
 
 Approval = form_of(ApprovalView, "Approval")
 Approvals = page_of(Approval)
@@ -37,7 +38,8 @@ DECISION, ESCALATION = Decision(), Escalation()  # without a body
 
 def find(ask: Ask, role: Role = None, status: Status = "open", execution: Of = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What people are asked to decide, newest first; with another `status` what they were."""
-    page = ask.app.approvals(role=role, status=status, execution=execution, limit=limit, cursor=cursor, most_bytes=ask.page_bytes)
+    given: dict[str, Any] = {"role": role, "status": status, "execution": execution, "limit": limit, "cursor": cursor}
+    page = ask.app.approvals(**given, scope=ask.scope(READ), most_bytes=ask.page_bytes)
     return listed(ask, page.items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
 

@@ -32,21 +32,21 @@ class Selection(Body):
     reason: str = ""
 
 
-def _on_many(action: Action, about: str) -> Callable[..., Response]:
+def _on_many(action: Action, permission: str, about: str) -> Callable[..., Response]:
     def act(ask: Ask, body: Selection) -> Response:
         given = body.model_dump()
         if not body.all and not any(given[name] is not None for name in ("workflow", "status", "queue", *TIMES, "attributes")):
             raise Refused(422, "selection_missing", 'say which executions are meant, or that it is all of them: {"all": true}')
-        return answer(ask.app.bulk(action, by=ask.actor, **given))
+        return answer(ask.app.bulk(action, by=ask.actor, scope=ask.scope(permission), **given))
 
     act.__name__, act.__doc__ = action, about
     return act
 
 
 TIMES = ("created_before", "created_after")
-pause = _on_many("pause", "Holds all workflows that fit where they are.")
-resume = _on_many("resume", "Lets all paused workflows that fit go on.")
-cancel = _on_many("cancel", "Asks all executions that fit to end.")
-terminate = _on_many("terminate", "Ends all executions that fit at once.")
-retry = _on_many("retry", "Retries all executions that fit: those that failed or were cancelled.")
+pause = _on_many("pause", "execution:pause", "Holds all workflows that fit where they are.")
+resume = _on_many("resume", "execution:resume", "Lets all paused workflows that fit go on.")
+cancel = _on_many("cancel", "execution:cancel", "Asks all executions that fit to end.")
+terminate = _on_many("terminate", "execution:cancel", "Ends all executions that fit at once.")
+retry = _on_many("retry", "execution:start", "Retries all executions that fit: those that failed or were cancelled.")
 __all__ = ["Bulk", "cancel", "datetime", "pause", "resume", "retry", "terminate"]

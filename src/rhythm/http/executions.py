@@ -16,11 +16,13 @@ from rhythm.app.checks import place_after
 from rhythm.app.views import ExecutionView, TraceStep
 from rhythm.app.why import WhyView
 from rhythm.engine.payload import dump
+from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Id, Key, Limit
 from rhythm.http.pages import listed
 from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
+from rhythm.rights import READ
 from rhythm.store.base import LARGE
 from rhythm.vm.snapshot import decode_snapshot
 
@@ -54,8 +56,12 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
     """Starts a workflow. 201: it was started; 200: this id or `Idempotency-Key` has started it before.
 
     To `replace` is to cancel, and needs the permission `execution:cancel`, too."""
+    if not ask.may("execution:start", body.workflow):
+        raise UnknownWorkflow(f"there is no workflow `{body.workflow}`", body.workflow)
     if body.on_conflict == "replace":
         ask = ask.must("execution:cancel")
+        if not ask.may("execution:cancel", body.workflow):
+            ask.refuse("execution:cancel", f"for the workflow `{body.workflow}`")
     given = body.model_dump(exclude={"workflow", "inputs"})
     handle = ask.app.start_workflow(body.workflow, body.inputs, idempotency_key=ask.own(key), by=ask.actor, **given)
     if not handle.created and key is not None:
@@ -77,7 +83,7 @@ Of = Annotated[str | None, Query(description="only those of this workflow")]
 
 def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Executions that nobody else started, newest first, without what may be large."""
-    page = ask.app.list(workflow, status, limit, cursor, brief=True, most_bytes=ask.page_bytes)
+    page = ask.app.list(workflow, status, limit, cursor, brief=True, scope=ask.scope(READ), most_bytes=ask.page_bytes)
     items = [without(view, *LARGE) for view in page.items]
     return listed(ask, items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
@@ -94,7 +100,7 @@ def status(ask: Ask, id: Id) -> Response:
 
 def why(ask: Ask, id: Id) -> Response:
     """Why an execution does not go on: what it waits for, since when, and what would help."""
-    return answer(ask.app.why(id))
+    return answer(ask.app.why(id, scope=ask.scope(READ)))
 
 
 def resume_options(ask: Ask, id: Id) -> Response:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
-from starlette.types import Scope
+from starlette.types import Scope as Asgi
 
 from rhythm.app import Rhythm
 from rhythm.app.checks import valid_name
@@ -26,7 +26,8 @@ from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN, Shares, whose
 from rhythm.ids import PersonalKey, personal_key
 from rhythm.record import Record
-from rhythm.rights import PERMISSIONS, READ
+from rhythm.rights import PERMISSIONS, READ, Scope, allows, within
+from rhythm.rights import scope as scope_of
 from rhythm.store.access import Actor
 from rhythm.store.provenance import person
 
@@ -38,21 +39,23 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::[0-9]{1,5})?")  # as RFC 9112 has it, and nothing around
 FORWARDED = re.compile("forwarded|x-forwarded-.*|x-(real|client|cluster-client)-ip|via|true-client-ip|cf-.*")  # what proxies add
 OWN_PAGES = ("same-origin", "none")  # Sec-Fetch-Site: a page of this server, or somebody who typed the address
-OPEN = frozenset(PERMISSIONS) - {"approval:decide"}  # what everyone may do where a server is open
+OPEN: Mapping[str, Scope] = dict.fromkeys(PERMISSIONS.keys() - {"approval:decide"})  # what everyone may do where a server is open
 THREADS = 4  # that find out who asks, and do nothing else: they answer also when all others are busy
 T = TypeVar("T")
 
 
 class Asker(Record):
-    """Whoever asks: who they are, and what they may do. `secret`: of their token, for as long as they are answered.
+    """Whoever asks: who they are, and what they may do to what. `secret`: of their token, for as long as they are answered.
 
     `who`: by whom they are counted: their token, or where there is none their address."""
 
     app: Rhythm
     actor: Actor
-    permissions: frozenset[str]
+    permissions: Mapping[str, Scope]
+    asked: set[str]  # of which permissions somebody wanted to know the scope
     who: str
     secret: str = ""
+    about: str | None = None  # the name of what they ask about, if it matters and the path says it
 
     def __repr__(self) -> str:
         return f"Asker({self.actor!r})"
@@ -67,11 +70,34 @@ class Asker(Record):
         return None if key is None else personal_key(person(self.actor.name), valid_name(key, "an Idempotency-Key"))
 
     def must(self, permission: str) -> Asker:
-        """The same one, who has this permission, and must still have it when it comes to an act."""
+        """The same one, if they have the permission for anything at all; they must still have it when it comes to an act."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
         return self.replace(actor=self.actor.replace(needs=(*self.actor.needs, permission)))
+
+    def scope(self, permission: str) -> Scope:
+        """The names for which they have the permission; `()`: they do not have it."""
+        self.asked.add(permission)
+        return self.permissions.get(permission, ())
+
+    def may(self, permission: str, name: str) -> bool:
+        """Whether they have the permission for what has this name."""
+        return within(self.scope(permission), name)
+
+    def seen(self, items: Iterable[T], name: Callable[[T], str]) -> list[T]:
+        """Those that they may look at."""
+        scope = self.scope(READ)
+        return [item for item in items if within(scope, name(item))]
+
+    def sees_with(self, roles: Sequence[str]) -> bool:
+        """Whether they still could look at what they ask about, with these roles."""
+        return allows(roles, READ, self.about)
+
+    def refuse(self, permission: str, what: str) -> NoReturn:
+        """For those who have the permission, but not for this."""
+        has = " and ".join(f"`{pattern}`" for pattern in self.permissions.get(permission) or ())
+        raise Refused(403, "permission_missing", f"this needs the permission {permission} {what}, and the token has it for {has} only")
 
 
 class Guard:
@@ -84,7 +110,7 @@ class Guard:
         self._tokens: OrderedDict[bytes, str] = OrderedDict()  # the ids of secrets that were valid; whether they are is asked anew
         self._threads: CapacityLimiter | None = None
 
-    async def admit(self, scope: Scope) -> Asker | None:
+    async def admit(self, scope: Asgi) -> Asker | None:
         """Whoever asks; None for what is public. `Refused` for all others."""
         if (scope["method"], path_of(scope)) in PUBLIC:
             if path_of(scope) == DOCUMENT:
@@ -98,7 +124,7 @@ class Guard:
             if self.tokens is None:
                 _refuse_other_names(headers)
             self.shares.request(who := f"address {whose(address)}")
-            return Asker(self.app, Actor(self.user, source=address), OPEN, who)
+            return Asker(self.app, Actor(self.user, source=address), OPEN, set(), who)
         try:
             return await self._by_token(self._secret_from(given, address), address, scope)
         except Refused as refusal:
@@ -119,7 +145,7 @@ class Guard:
             self.shares.may_fail(address)
             raise
 
-    async def _by_token(self, secret: str, address: str, scope: Scope) -> Asker:
+    async def _by_token(self, secret: str, address: str, scope: Asgi) -> Asker:
         """Whoever has this secret. Who asks too often is refused before the database is asked: one who had a valid token by its count,
         all others by that of their address."""
         form, digest = SECRET.fullmatch(secret), sha256(secret.encode("utf-8", "surrogatepass")).digest()
@@ -136,7 +162,8 @@ class Guard:
         if not known:
             self._remember(digest, token.id)
             self.shares.request(token.id)
-        return Asker(self.app, token.actor(address), frozenset(token.permissions), token.id, secret)
+        scopes = {each: found for each in PERMISSIONS if (found := scope_of(token.roles, each)) != ()}
+        return Asker(self.app, token.actor(address), scopes, set(), token.id, secret)
 
     def _remember(self, digest: bytes, id: str) -> None:
         self._tokens[digest] = id
@@ -154,10 +181,10 @@ class Guard:
         if not asker.secret:
             return await self._open()
         token = await self._ask(self.app.authenticate, asker.secret)
-        return token is not None and READ in token.permissions
+        return token is not None and asker.sees_with(token.roles)
 
 
-def path_of(scope: Scope) -> str:
+def path_of(scope: Asgi) -> str:
     """The path below the place where the server is mounted."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path

@@ -11,12 +11,28 @@ from rhythm.http.answers import JSON, document
 from rhythm.http.guard import Asker
 
 T = TypeVar("T")
+READ_AT_ONCE = 500  # by those who look for what is theirs
 
 
 def by_name(items: Sequence[T], name: Callable[[T], str], limit: int, cursor: str | None) -> tuple[list[T], bool]:
     """Some of what is read as a whole, in the order of their names, after that of the cursor; whether there are more."""
     rest = sorted((item for item in items if cursor is None or name(item) > cursor), key=name)
     return rest[:limit], len(rest) > limit
+
+
+def seen_by_name(
+    ask: Asker, read: Callable[[int, str], Sequence[T]], right: Callable[[T], str], limit: int, cursor: str | None
+) -> tuple[list[T], bool]:
+    """Some of those that whoever asks may look at, and whether there are more. `read` gives so many that come after a name; rights go by
+    the name `right`."""
+    seen, after, most = list[T](), cursor or "", limit + 1
+    while len(seen) <= limit:
+        found: Sequence[Any] = read(most, after)
+        seen += ask.seen(found, right)
+        if len(found) < most:
+            break
+        after, most = found[-1].name, max(limit + 1, READ_AT_ONCE)  # most of them may be for others
+    return seen[:limit], len(seen) > limit
 
 
 def listed(ask: Asker, items: Sequence[Any], more: bool, place: Callable[[int], str]) -> Response:

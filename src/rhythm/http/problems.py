@@ -29,6 +29,7 @@ STATUS: dict[type[Exception], int] = {
     errors.UnknownSchedule: 404,
     errors.ScheduleOfWorkflow: 409,
     errors.TokenRevoked: 401,
+    errors.ScheduleTaken: 409,
     errors.Denied: 403,
     errors.Undecidable: 409,
     errors.Conflict: 409,

@@ -28,7 +28,8 @@ PAUSE = PauseQueue()  # without a body
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """What is in the queues: all that have work, are paused, or are served by a worker."""
-    items, more = by_name(ask.app.queues(), lambda queue: queue.name, limit, cursor)
+    seen = ask.seen(ask.app.queues(), lambda queue: queue.name)
+    items, more = by_name(seen, lambda queue: queue.name, limit, cursor)
     return listed(ask, items, more, lambda n: items[n].name)
 
 

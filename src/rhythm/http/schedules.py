@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
@@ -10,11 +11,13 @@ from pydantic import Field
 from starlette.responses import Response
 
 from rhythm.app.scheduling import ScheduleView
-from rhythm.errors import UnknownSchedule
+from rhythm.errors import UnknownSchedule, UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Key, Limit
-from rhythm.http.pages import by_name, listed
+from rhythm.http.guard import Asker
+from rhythm.http.pages import listed, seen_by_name
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
+from rhythm.rights import READ
 
 Schedule = form_of(ScheduleView, "Schedule")
 Schedules = page_of(form_of(ScheduleView, "ScheduleSummary", ("inputs", "fires")))
@@ -58,9 +61,15 @@ PAUSE = PauseSchedule()  # without a body
 def create(ask: Ask, body: NewSchedule) -> Response:
     """Starts a workflow by the clock from now on. 201: the schedule is new; 200: there was one of this name, and it is like this now."""
     given = body.model_dump(exclude={"name", "workflow"}, exclude_none=True)
+    _must_know(ask, body.workflow)
     new = _missing(ask, body.name)
     ask.app.schedule(body.name, body.workflow, by=ask.actor, **given)
-    return answer(ask.app.get_schedule(body.name), 201 if new else 200)
+    return answer(ask.app.get_schedule(body.name, scope=ask.scope(READ)), 201 if new else 200)
+
+
+def _must_know(ask: Asker, workflow: str) -> None:
+    if not ask.may("schedule:write", workflow):
+        raise UnknownWorkflow(f"there is no workflow `{workflow}`", workflow)
 
 
 def _missing(ask: Ask, name: str) -> bool:
@@ -78,19 +87,21 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
     if not given.keys() & {"cron", "every", "at"}:
         kept |= {"cron": before.cron, "every": before.every_s, "at": before.at}
     wanted = {**kept, "catch_up": before.catch_up, **given}
+    _must_know(ask, wanted["workflow"])
     ask.app.schedule(name, wanted.pop("workflow"), by=ask.actor, **wanted)
-    return answer(ask.app.get_schedule(name))
+    return answer(ask.app.get_schedule(name, scope=ask.scope(READ)))
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """All schedules, by name, without their inputs and last slots."""
-    found, more = by_name(ask.app.schedules(), lambda schedule: schedule.name, limit, cursor)
+    read = partial(ask.app.schedules, brief=True)
+    found, more = seen_by_name(ask, read, lambda schedule: schedule.workflow, limit, cursor)
     return listed(ask, [without(schedule, "inputs", "fires") for schedule in found], more, lambda n: found[n].name)
 
 
 def get(ask: Ask, name: Name) -> Response:
     """A schedule, with what became of its last slots."""
-    return answer(ask.app.get_schedule(name))
+    return answer(ask.app.get_schedule(name, scope=ask.scope(READ)))
 
 
 def times(ask: Ask, name: Name, count: Count = 5) -> Response:

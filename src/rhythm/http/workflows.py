@@ -7,16 +7,15 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.flows import no_workflow
-from rhythm.app.views import WorkflowView
-from rhythm.errors import UnknownWorkflow
+from rhythm.app.flows import source_within
+from rhythm.app.views import WorkflowView, workflow_view
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Limit, Name
-from rhythm.http.guard import Asker
-from rhythm.http.pages import by_name, listed
+from rhythm.http.pages import listed, seen_by_name
 from rhythm.http.schemas import Body, form_of, object_of, page_of
 from rhythm.ir.drawing import as_mermaid, as_text
 from rhythm.ir.graph import graph
+from rhythm.rights import READ
 
 Workflow = form_of(WorkflowView)
 Workflows = page_of(Workflow)
@@ -41,35 +40,29 @@ Registered = object_of("Registered", "The workflows of the text, as they are now
 
 def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
-    names = ask.app.register(f"{body.source}\n", by=ask.actor)  # what has a line break is a text, never the name of a file
-    return answer({"workflows": [view for view in ask.app.workflows() if view.name in names]}, 201)
+    limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
+    names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)  # what has a line break is a text, never the name of a file
+    found = ask.app.store.current(names)
+    return answer({"workflows": [workflow_view(found[name]) for name in sorted(found)]}, 201)
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The current version of every workflow, by name."""
-    items, more = by_name(ask.app.workflows(), lambda view: view.name, limit, cursor)
+    items, more = seen_by_name(ask, ask.app.workflows, lambda workflow: workflow.name, limit, cursor)
     return listed(ask, items, more, lambda n: items[n].name)
 
 
 def get(ask: Ask, name: Name) -> Response:
     """A workflow in its current version, with its source."""
-    view = _known(ask, name)
+    view = ask.app.workflow(name)
     definition = ask.app.store.definition(view.name, view.version)
-    return answer({**without(view), "source": definition.source if definition else ""})
+    return answer({**without(view), "source": source_within(definition, ask.scope(READ)) if definition else ""})
 
 
 def draw(ask: Ask, name: Name) -> Response:
     """What a workflow does as a graph: nodes and edges, an outline, and a Mermaid flow chart."""
-    view = _known(ask, name)
+    view = ask.app.workflow(name)
     program = ask.app.program(view.name, view.version)
     assert program is not None, name
     drawn = graph(program)
     return answer({**without(drawn), "text": as_text(drawn), "mermaid": as_mermaid(drawn)})
-
-
-def _known(ask: Asker, name: str) -> WorkflowView:
-    views: dict[str, Any] = {view.name: view for view in ask.app.workflows()}
-    if name not in views:
-        raise UnknownWorkflow(no_workflow(name, list(views)))
-    found: WorkflowView = views[name]
-    return found

@@ -8,6 +8,7 @@ that its class says; whether the program also makes sense is for `verify` to say
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -28,6 +29,8 @@ def encode_program(program: Program) -> dict[str, Any]:
     """The program as JSON data."""
     data = {name: getattr(program, name) for name in _HEADER}
     data["lines"] = list(program.lines)
+    if program.first_line != 1:
+        data["first_line"] = program.first_line
     if program.steps:
         data["steps"] = [list(step) for step in program.steps]
     data["branches"] = list(program.branches)
@@ -43,6 +46,7 @@ def decode_program(data: Any) -> Program:
         program = Program(
             **{name: data[name] for name in _HEADER},
             lines=_decode(data["lines"]),
+            first_line=data.get("first_line", 1),
             steps=_decode(data.get("steps", [])),
             branches=_decode(data["branches"]),
             handlers=_decode(data["handlers"]),
@@ -69,7 +73,31 @@ def _check_version(data: Any) -> None:
 
 def dump_program(program: Program) -> str:
     """The program as one line of JSON text, the same for the same program."""
-    return json.dumps(encode_program(program), ensure_ascii=False, separators=(",", ":"))
+    return "".join(_parts(program))
+
+
+def dump_within(program: Program, limit: int) -> str | None:
+    """As `dump_program`; None if the text has more bytes than that. It may be far larger than its source: it is not made then."""
+    parts, size = list[str](), 0
+    for part in _parts(program):
+        size += len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
+        if size > limit:
+            return None
+        parts.append(part)
+    return "".join(parts)
+
+
+def _parts(program: Program) -> Iterator[str]:
+    head = _json(encode_program(program.replace(code=())))
+    assert head.endswith("[]}")
+    yield head.removesuffix("]}")
+    for number, instruction in enumerate(program.code):
+        yield ("," if number else "") + _json(_encode(instruction))
+    yield "]}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def load_program(text: str | bytes) -> Program:

@@ -21,16 +21,21 @@ class Program(Record):
     branches: tuple[int, ...] = ()  # entry points besides 0
     options: dict[str, Any] = {}  # from annotations: queue, timeout, on, schedule, version label
     file: str = ""
-    lines: tuple[int, ...] = (0,)  # source map: the offset at which each line of the file begins
+    lines: tuple[int, ...] = (0,)  # source map: the offset in the file at which each line of the workflow begins
     steps: tuple[tuple[int, str, str | None], ...] = ()  # where each named step begins, its id, the id of the one to follow
     ir: int = IR_VERSION
+    first_line: int = 1  # the number, in the file, of the first of these lines
 
     __hash__ = object.__hash__  # programs are cached by identity; comparing all their code to look one up would be absurd
 
     def position(self, at: int) -> tuple[int, int]:
         """Line and column, both from 1, of an offset in the source."""
-        line = max(bisect_right(self.lines, at), 1)
-        return line, at - self.lines[line - 1] + 1
+        index = max(bisect_right(self.lines, at) - 1, 0)
+        return self.first_line + index, at - self.lines[index] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset in the source of a line and column."""
+        return self.lines[max(line - self.first_line, 0)] + column - 1
 
 
 def position_of(program: Program, statement: int) -> tuple[str | None, str | None]:

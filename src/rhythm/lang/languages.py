@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rhythm.limits import DEFAULT_LIMITS, Limits
@@ -50,3 +51,13 @@ def names_in(text: str, file: str) -> frozenset[str]:
     from rhythm.lang.flow.check import workflow_names
 
     return workflow_names(text, file)
+
+
+def part_of(text: str, file: str, name: str, seen: Callable[[str], bool]) -> str:
+    """The file, for those who may see all of its workflows (`seen` says which); for others only the text of this workflow."""
+    if is_steps(file, text):  # a file has one workflow
+        return text
+    from rhythm.lang.flow.check import workflow_texts
+
+    found = workflow_texts(text, file)
+    return text if found and all(map(seen, found)) else found.get(name, "")

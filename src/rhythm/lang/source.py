@@ -32,6 +32,11 @@ class Source:
         line = bisect_right(self.lines, at)
         return line, at - self.lines[line - 1] + 1
 
+    def lines_of(self, start: int, end: int) -> tuple[int, tuple[int, ...]]:
+        """The number of the line in which a part begins, and the offset of that line and of the others it covers."""
+        first = bisect_right(self.lines, start)
+        return first, self.lines[first - 1 : bisect_right(self.lines, end)]
+
     def line(self, number: int) -> str:
         end = self.lines[number] if number < len(self.lines) else len(self.text)
         return self.text[self.lines[number - 1] : end].rstrip("\r\n")

@@ -14,7 +14,7 @@ from typing import Any
 
 from rhythm.errors import Denied, TokenRevoked
 from rhythm.record import Record
-from rhythm.rights import allows
+from rhythm.rights import allows, limited, still_allows
 from rhythm.store.reading import Found
 
 GENESIS = "0" * 64  # what stands before the first row
@@ -128,9 +128,17 @@ class StoredToken(Record):
             return "revoked"
         return "expired" if self.expires_at is not None and self.expires_at <= self.now else "active"
 
-    def entitlement(self) -> tuple[Collection[str], Collection[str]]:
-        """The business roles with which it may decide, and those with which it may no more: all, if it is no longer valid."""
-        if self.status == "active" and allows(self.roles, "approval:decide"):
+    @property
+    def limited(self) -> bool:
+        """Whether it depends on a name what it may do."""
+        return limited(self.roles)
+
+    def entitlement(self, root: str | None) -> tuple[Collection[str], Collection[str]]:
+        """The business roles with which it may decide, and those with which it may no more: all, if it is no longer valid.
+
+        `root`: the name at the root of the execution that asks; only if it is `limited` it must be given.
+        """
+        if self.status == "active" and allows(self.roles, "approval:decide", root):
             return self.business_roles, self.taken_roles
         return (), (*self.business_roles, *self.taken_roles)
 
@@ -154,7 +162,7 @@ def authorise(actor: Actor, token: StoredToken | None) -> None:
         is_so = token.status if token else "unknown"
         raise TokenRevoked(f"the token {actor.token} is not valid any more ({is_so}), and nothing was done: ask for a new one")
     for permission in actor.needs:
-        if not allows(token.roles, permission):
+        if not still_allows(token.roles, actor.token_roles, permission):
             raise Denied(f"this takes the permission {permission}, which the token {actor.token} does not have", "permission_missing")
 
 

@@ -246,11 +246,12 @@ class ApprovalStore(ABC):
         execution_id: str | None,
         before: tuple[int, str] | None,
         limit: int,
+        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
         """Approvals, newest first: "open", by how they ended ("cancelled" too), or all; of an execution and everything below it.
 
-        `before` and `most_bytes`: as `find` has them.
+        `before`, `names` and `most_bytes`: as `find` has them.
         """
 
     @abstractmethod

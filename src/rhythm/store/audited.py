@@ -51,8 +51,7 @@ class TokenRow(Record):
     revoked_at: int | None
 
 
-class Told(dict[str, Any]):
-    """What the audit says of a token, by field; `revoked_at` too."""
+Told = dict[str, Any]  # what the audit says of a token, by field; `revoked_at` too
 
 
 def other_decisions(decisions: Iterable[DecisionTold]) -> Iterator[tuple[str, str]]:
@@ -69,11 +68,11 @@ def told_of_tokens(known: dict[str, Told], acts: Sequence[TokenAct]) -> None:
         detail = _object(act.detail)
         match act.action:
             case "token.create":
-                known.setdefault(act.object, Told(detail))
+                known.setdefault(act.object, detail)
             case "token.change":
-                known.setdefault(act.object, Told()).update(_granted(detail.get("after")))
+                known.setdefault(act.object, {}).update(_granted(detail.get("after")))
             case "token.revoke":
-                known.setdefault(act.object, Told())["revoked_at"] = act.at
+                known.setdefault(act.object, {})["revoked_at"] = act.at
 
 
 def other_tokens(tokens: Sequence[TokenRow], told: dict[str, Told]) -> Iterator[tuple[str, str]]:
@@ -83,8 +82,8 @@ def other_tokens(tokens: Sequence[TokenRow], told: dict[str, Told]) -> Iterator[
             yield token.id, f"nobody made it: the audit has no token.create of this token of {token.name}"
             continue
         is_so, said = _as_told(token), told[token.id]
-        wrong = [name.replace("_", " ") for name in TOKEN if name in said and said[name] != is_so[name]]
-        if wrong:
+        told_so = {"fingerprint": is_so["fingerprint"], **said}  # which the audit did not have at first
+        if wrong := [name.replace("_", " ") for name in TOKEN if told_so.get(name) != is_so[name]]:
             yield token.id, f"the token of {token.name} has another {' and '.join(wrong)} than the audit says"
         if said.get("revoked_at") != token.revoked_at:
             has = "is not revoked, but was" if token.revoked_at is None else "is revoked, but not when the audit says, or not by anyone"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rhythm.errors import Conflict
 from rhythm.ids import is_personal
+from rhythm.limits import DEFAULT_LIMITS, TEXTS, Limits
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
@@ -62,6 +63,17 @@ class Definition(Record):
     on: tuple[str, ...] = ()  # types of events that start it; like what follows, only told when it is registered
     queue: str = "default"
     timeout_s: float | None = None
+    schedules: tuple[dict[str, Any], ...] = ()  # what its annotations say
+
+
+class Listed(Record):
+    """The current version of a workflow, without its text and its program, which may be large."""
+
+    name: str
+    version: str
+    language: str
+    file: str
+    registered_at: int
 
 
 class NewExecution(Record):
@@ -114,7 +126,7 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
         if found.created:
             continue
         if found.name != new.name:
-            raise Conflict(f"{found.id!r} is the id of an execution of `{found.name}`, not of `{new.name}`: choose another id", found.id)
+            raise Conflict(f"{found.id!r} is the id of an execution of something else than `{new.name}`: choose another id", found.id)
         if on_conflict == "fail":
             key = "" if is_personal(new.key or "") else f" {new.key!r}"
             what = f"the id {new.id!r}" if found.id == new.id else f"the idempotency key{key} of `{new.name}`"
@@ -123,10 +135,17 @@ def refuse_conflicts(executions: Sequence[NewExecution], started: Sequence[Start
             raise Conflict(f"an execution with the id {found.id!r} exists, and an id is used once only: leave it to Rhythm", found.id)
 
 
-def registered_acts(definitions: Sequence[Definition], before: Iterable[tuple[Definition, int]]) -> list[Act]:
+def registered_acts(definitions: Sequence[Definition], before: Mapping[str, Listed]) -> list[Act]:
     """Which workflows have another version by now, for the audit."""
-    current = {definition.name: definition.version for definition, _ in before}
-    return [act("workflow.register", each.name, version=each.version) for each in definitions if current.get(each.name) != each.version]
+    new = [each for each in definitions if each.name not in before or before[each.name].version != each.version]
+    return [act("workflow.register", each.name, version=each.version) for each in new]
+
+
+def source_hashes(definitions: Iterable[Definition]) -> dict[str, str]:
+    """The texts of these workflows, each once, and what names them: their SHA-256."""
+    from hashlib import sha256
+
+    return {text: sha256(text.encode()).hexdigest() for text in {definition.source for definition in definitions}}
 
 
 def refuse_system(queue: str, paused: bool) -> None:
@@ -215,12 +234,14 @@ class Declaration(Record):
 
 
 class Look(Record):
-    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`."""
+    """Whether there is something for `rescue`, for `sweep` and for `forget_workers`; in how long there is for `fire_schedules`; and whether
+    there is something for `end_terminated`."""
 
     lost: bool
     cancelled: bool
     forgotten: bool
     slot_us: int | None = None
+    terminated: bool = False
 
 
 class Recovered(Record):
@@ -229,6 +250,7 @@ class Recovered(Record):
     rescued: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
     slot_us: int | None = None  # until a schedule has something to do, also if another process has just made it
+    terminated: tuple[str, ...] = ()  # what was left below executions that were terminated
 
 
 class Loaded(Record):
@@ -399,12 +421,14 @@ class TurnCommit(Record):
 
 
 class Committed(Record):
-    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished" or "lost"."""
+    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished", "lost", or "full":
+    nothing of it was done, since it would start more than there may be."""
 
     id: str
     outcome: str
     wakes: int = 0
     promoted: Mapping[int, int] = {}  # number -> fence of its claim
+    refusal: str = ""  # why it is full
 
 
 class TaskEnd(Record):
@@ -542,7 +566,10 @@ class Execution(Record):
 
 
 LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
-BRIEF = ", ".join(LARGE.get(name, name) for name in Execution._fields)  # the columns when these are not read
+CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}  # characters of others that a list reads
+# the columns of a list; of those that are cut one character more, which tells that they were
+_SHORT = {**LARGE, **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT.items()}}
+BRIEF = ", ".join(f"{_SHORT[name]} AS {name}" if name in _SHORT else name for name in Execution._fields)
 
 
 class Transition(Record):
@@ -667,6 +694,7 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
     """A database that holds executions."""
 
     lends_connections = False  # whether `complete_within` can be used
+    limits: Limits = DEFAULT_LIMITS  # of families
     package: ClassVar[str]  # where its statements and migrations are
 
     # schema
@@ -721,8 +749,16 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
         """A version of a workflow; the current one if none is named."""
 
     @abstractmethod
-    def definitions(self) -> list[tuple[Definition, int]]:
-        """The current version of every workflow, and when it was registered."""
+    def program(self, name: str, version: str) -> str | None:
+        """The program of a version of a workflow, as it is stored; its text is not read."""
+
+    @abstractmethod
+    def current(self, names: Sequence[str]) -> dict[str, Listed]:
+        """The current versions of these workflows, as far as there are any."""
+
+    @abstractmethod
+    def definitions(self, after: str, limit: int) -> list[Listed]:
+        """The current versions of so many workflows, by name: those that come after this one. No text and no program is read."""
 
     @abstractmethod
     def triggers(self) -> list[Trigger]:
@@ -838,6 +874,10 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
         """The signals that have not been consumed, in the order of sending."""
 
     @abstractmethod
+    def mailed(self, id: str) -> list[Mail]:
+        """The same of one workflow, for those who only look: without what they bring."""
+
+    @abstractmethod
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
 
@@ -906,12 +946,13 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
         """Ends cancelled tasks that nobody holds; their ids."""
 
     def recover(self, limit: int, crash_limit: int, dead: bool = False) -> Recovered:
-        """`rescue`, `sweep`, and forgetting workers of long ago: one look at the database while there is nothing to do."""
+        """`rescue`, `sweep`, `end_terminated` and forgetting workers of long ago: one look at the database while there is nothing to do."""
         look = self.look(dead)
         if look.forgotten:
             self.forget_workers(limit)
         rescued = self.rescue(limit, crash_limit, dead) if look.lost else ()
-        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us)
+        terminated = self.end_terminated(limit) if look.terminated else ()
+        return Recovered(tuple(rescued), tuple(self.sweep(limit)) if look.cancelled else (), look.slot_us, tuple(terminated))
 
     @abstractmethod
     def look(self, dead: bool = False) -> Look: ...
@@ -963,12 +1004,22 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
         before: tuple[int, str] | None,
         limit: int,
         brief: bool = False,
+        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         """Root executions, newest first. `before`: only those that come after the one of this `created_at` and id.
 
-        `brief`: without inputs, results and what they await, which may be large. `most_bytes`: no more than these and one row.
+        `brief`: without inputs, results and what they await, which may be large. `names`: only those that have one of these names.
+        `most_bytes`: no more than these and one row.
         """
+
+    @abstractmethod
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        """The names of root executions that begin with one of these, none of which begins with another: each once."""
+
+    @abstractmethod
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        """The name of the root of each of these; one that does not exist is left out."""
 
     @abstractmethod
     def children(

@@ -42,6 +42,7 @@ RULES: Mapping[str, Rule] = {
         "cancel the child; and " + REPORT,
     ),
     "cancelled_tasks_end": Rule("a cancelled task that nobody runs ends", SERVE),
+    "terminated_end": Rule("what is below an execution that was terminated ends", SERVE),
     # history
     "history_whole": Rule("the history has every turn of a workflow, from the first on"),
     "history_chained": Rule("each turn begins with the status in which the one before it ended"),
@@ -88,7 +89,14 @@ RULES: Mapping[str, Rule] = {
         "without its snapshot it cannot go on: restore it from a backup, or start it anew; a blob too many does no harm; " + REPORT,
     ),
     "definition_kept": Rule("the program of every workflow that has not ended is there", "register this version of the workflow again"),
+    "sources_kept": Rule(
+        "the text of every version of a workflow is there, once",
+        "without it people cannot see where an execution is: register the file again, changed if only by a space; " + REPORT,
+    ),
     "child_ids": Rule("a child's id is that of its parent and its number, and a family has one root"),
+    "within_generations": Rule(
+        "a workflow is no more generations below its root than there may be", "let it loop instead of starting itself; and " + REPORT
+    ),
     "numbers_once": Rule("a number stands for one child or one timer of a workflow"),
     "one_per_key": Rule("of one name and idempotency key there is one execution", "is the unique index executions_key there, and valid?"),
     "status_known": Rule("types and statuses are those that Rhythm knows", "was a newer Rhythm at work here? then upgrade; else " + REPORT),
@@ -213,8 +221,10 @@ def verified(ask: Ask, known: Head | None = None, after: Head | None = None, lim
 
     Row `after` itself is read once more, and counts for nothing: whoever goes on from part to part comes to the end.
     """
-    head, links, ended = Head(*ask("audit_head")[0]), Links(*([known] if known else ()), after=after), True
-    problems, count, read, characters = list[tuple[int, str]](), 0, 0, 0
+    passed = [known] if known is not None and after is not None and known.n < after.n else []
+    head, links, ended = Head(*ask("audit_head")[0]), Links(*([known] if known and not passed else ()), after=after), True
+    problems = [problem for kept in passed for problem in _not_there(ask, kept)]
+    count, read, characters = len(problems), 0, 0
     for row in _audit_rows(ask, LOWEST if after is None else max(after.n, 1)):
         if read == limit or (size is not None and characters >= size):
             ended = False
@@ -226,6 +236,13 @@ def verified(ask: Ask, known: Head | None = None, after: Head | None = None, lim
             problems += [problem] if count <= MOST_PROBLEMS else ()
     last = list(links.end(head)) if ended else []
     return Chain(head, links.last, read, ended, tuple(problems + last), count + len(last))
+
+
+def _not_there(ask: Ask, kept: Head) -> list[tuple[int, str]]:
+    """What is wrong with the one row whose head was kept."""
+    links = Links(after=kept)
+    found = [AuditRow(*row) for row in ask("audit_page", first=kept.n, limit=1, size=PAGE_SIZE) if row[0] == kept.n]
+    return [problem for row in found for problem in links.follow(row)] or list(links.end(None))
 
 
 def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:

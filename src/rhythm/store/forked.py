@@ -20,6 +20,11 @@ def renew_after_fork(store: Renewed) -> None:
     _stores.add(store)
 
 
+def forget(store: Renewed) -> None:
+    """It was closed: a child has nothing to open."""
+    _stores.discard(store)
+
+
 def _renew() -> None:
     _inherited.extend(store.renew() for store in list(_stores))
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from rhythm.record import Record
 from rhythm.store.access import Actor
 
+PASS = 500  # executions that a pass ends in one transaction
+PASSES = 20  # of one call
 TERMINATED = json.dumps({"code": "Terminated", "message": "it was terminated", "data": None})
 
 
@@ -27,6 +29,7 @@ class Selection(Record):
     unheld: bool = False  # only the others
     unasked: bool = False  # only those that have not been asked to end
     unretried: bool = False  # only those of which there is no retry
+    names: tuple[str, ...] | None = None  # only those of these workflows and tasks
 
     @property
     def asked(self) -> list[str]:
@@ -49,10 +52,26 @@ class Standing(Record):
 class OperatingStore(ABC):
     """The database, for operators."""
 
-    @abstractmethod
     def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         """Ends executions and everything below them at once: no turn of theirs is taken, no result accepted. False: it has ended
-        already; one that does not exist is left out."""
+        already; one that does not exist is left out.
+
+        The executions themselves end in one transaction, with the record of who did it. It leaves a mark, by which nobody below them gets
+        on; what is below ends in passes of a bounded size. A large family is left to the services after some of them."""
+        ended = self._terminate_named(ids, actor)
+        for _ in range(PASSES if any(ended.values()) else 0):
+            if not self.end_terminated(PASS):
+                break
+        return ended
+
+    @abstractmethod
+    def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
+        """Ends these, and marks everything below them."""
+
+    @abstractmethod
+    def end_terminated(self, limit: int) -> list[str]:
+        """Ends some of what is below executions that were terminated: at most so many workflows and so many tasks; their ids. None: all
+        have ended, and the marks are gone."""
 
     @abstractmethod
     def count(self, selection: Selection) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from rhythm.record import Record
-from rhythm.rights import allows
+from rhythm.rights import allows, allows_some, limited
 from rhythm.store.access import Actor
 
 MAX_CONTRIBUTORS = 1000  # people of one family
@@ -45,9 +45,18 @@ class Provenance(Record):
             bounded_authority((*self.authority, *other.authority)),
         )
 
-    def allows(self, permission: str) -> bool:
-        """Whether everyone who asked for it was allowed to do this."""
-        return all(allows(roles, permission) for roles in self.authority)
+    def allows(self, permission: str, name: str | None = None) -> bool:
+        """Whether everyone who asked for it was allowed to do this to what has this name at its root; without one, to everybody."""
+        return all(allows(roles, permission, name) for roles in self.authority)
+
+    def allows_some(self, permission: str) -> bool:
+        """Whether everyone who asked for it was allowed to do this to somebody."""
+        return all(allows_some(roles, permission) for roles in self.authority)
+
+    @property
+    def limited(self) -> bool:
+        """Whether it depends on a name what is allowed."""
+        return any(limited(roles) for roles in self.authority)
 
 
 NOBODY = Provenance()

@@ -1,8 +1,9 @@
 """Schedules as rows: what starts a workflow by the clock, and what became of each of its slots.
 
 A slot of a schedule is one row of `schedule_fires`, written in the transaction that starts its execution and moves the schedule on to
-its next slot. What is due, and what to do about it, is decided by a pure plan (`rhythm.engine.schedules`) under the lock of the
-schedule's row: any number of processes may try, and one does it.
+its next slot. What to do about a schedule that is due is worked out before that, outside of any transaction, by a pure plan
+(`rhythm.engine.schedules`). The plan holds for the schedule as it was read: every change of it, and every slot, is a new revision, and
+under the lock of the row a plan for another revision is dropped. Any number of processes may try, and one does it.
 """
 
 from __future__ import annotations
@@ -78,24 +79,28 @@ class NewFire(Record):
 
 
 class Due(Record):
-    """A schedule under its lock, and the executions that it started and that have not ended."""
+    """A schedule as it was read, and the executions that it started and that have not ended."""
 
     schedule: Schedule
     running: tuple[str, ...]
     now: int
+    revision: int = 0
 
 
 class Firing(Record):
-    """What to do about a schedule: slots to write, executions to start and to cancel, and the slot where it goes on."""
+    """What to do about a schedule: slots to write, executions to start and to cancel, and the slot where it goes on.
+
+    It is for this `revision` of the schedule alone; without one, for whichever there is, and its slots stay as they are.
+    """
 
     name: str
-    next_at: int | None
+    revision: int | None
+    next_at: int | None = None
     queued_at: int | None = None
     fires: tuple[NewFire, ...] = ()
     cancels: tuple[str, ...] = ()
 
 
-Plan = Callable[[Sequence[Due]], Sequence[Firing]]
 Change = Callable[[Schedule | None, int], Schedule | None]
 Registered = Callable[[Sequence[Schedule], int], Mapping[str, Schedule | None]]
 
@@ -118,8 +123,16 @@ class ScheduleStore(ABC):
     """The schedules of a database."""
 
     @abstractmethod
-    def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
-        """These, or all, by name; and the time."""
+    def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
+        """Those of them that there are, by name; and the time."""
+
+    @abstractmethod
+    def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
+        """So many of those that come after this name, in the order of their names. `brief`: without their inputs, which may be large."""
+
+    @abstractmethod
+    def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
+        """These schedules with all that a plan needs, as they are now. It locks nothing."""
 
     @abstractmethod
     def fires(self, name: str, limit: int) -> list[Fire]:
@@ -137,9 +150,10 @@ class ScheduleStore(ABC):
         """The names of schedules with something to do now, and in how many seconds the next one has."""
 
     @abstractmethod
-    def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
-        """Does what the plan says about these schedules, in one transaction: what became of their slots.
+    def fire_schedules(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
+        """Does all this in one transaction: what became of the slots, and the schedules about which nothing was done, since they
+        have changed after they were looked at or are gone.
 
-        A slot that has its row already is left as it is. `plan` is pure, and may be called again. Schedules that another process has
-        at this moment are left to it, unless an actor asks: then they are waited for.
+        A slot that has its row already is left as it is. Schedules that another process has at this moment are left to it, unless an
+        actor asks: then they are waited for.
         """

@@ -6,17 +6,20 @@ remembers nothing, so a lost wake loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from rhythm.vm import commands as c
-from rhythm.vm.machine import Machine, Outcome
-from rhythm.vm.plans import PLAIN, Plan, fresh, has_signals, items_of, key_at, number_at, numbers, ranges
+from rhythm.vm.machine import Ends, Machine, Outcome
+from rhythm.vm.plans import PLAIN, Plan, fresh, has_signals, items_of, key_at, number_at, numbers, ranges, size_of
 from rhythm.vm.values import Fault, kind
 
 
 def _outcomes(m: Machine, plan: Plan, reserved: set[str]) -> list[Outcome | None]:
     """How each item of a group has ended, in order."""
+    m.charge(2 * size_of(plan))
     if "first" in plan:
         get = m.inputs.outcomes.get
         return [get(n) for n in range(plan["first"], plan["first"] + plan["count"])]
@@ -29,11 +32,29 @@ def release(m: Machine, plan: Plan) -> Plan:
         plan = _updated(m, {**plan, "items": [release(m, item) for item in plan["items"]]})
     if "concurrency" not in plan:
         return plan
-    started, taken = fresh(plan), set(plan.get("taken", ()))
-    ended = _outcomes(m, plan, set())
-    running = sum(1 for i in started[: plan["released"]] if ended[i] is None and i not in taken)
-    upto = min(len(started), plan["released"] + plan["concurrency"] - running)
+    started = fresh(plan)
+    upto = min(len(started), plan["released"] + plan["concurrency"] - _running(m, plan, started))
     return _released(m, plan, upto, _runnable)
+
+
+def _running(m: Machine, plan: Plan, started: Sequence[int]) -> int:
+    """How many of the items that were let run have not ended."""
+    if "first" in plan:  # in which no item was there before the group
+        return int(plan["released"]) - bisect_left(_range_of(m, plan).gone, plan["released"])
+    ended, taken = _outcomes(m, plan, set()), set(plan.get("taken", ()))
+    return sum(1 for i in started[: plan["released"]] if ended[i] is None and i not in taken)
+
+
+def _range_of(m: Machine, plan: Plan) -> Ends:
+    """What has ended of a group that is a range of numbers: counted once in a turn, in which no more can end. A loop over thousands asks
+    for every one of them."""
+    known = m.ends.get(plan["n"])
+    if known is None:
+        taken, ends = set(plan.get("taken", ())), _outcomes(m, plan, set())
+        ended = {i: outcome.ended_at for i, outcome in enumerate(ends) if outcome is not None}
+        order = sorted((i for i in ended if i not in taken), key=ended.__getitem__)
+        known = m.ends[plan["n"]] = Ends(order, sorted(taken | ended.keys()), len(taken))
+    return known
 
 
 def release_all(m: Machine, plan: Plan) -> Plan:
@@ -46,8 +67,12 @@ def release_all(m: Machine, plan: Plan) -> Plan:
 def _released(m: Machine, plan: Plan, upto: int, of_item: Callable[[Plan], Iterator[int]]) -> Plan:
     if upto <= plan["released"]:
         return plan
-    items, started = items_of(plan), fresh(plan)
-    for first, last in ranges(n for i in started[plan["released"] : upto] for n in of_item(items[i])):
+    more = fresh(plan)[plan["released"] : upto]
+    if "first" in plan:
+        held = iter([plan["first"] + i for i in more])
+    else:
+        held = (n for i in more for n in of_item(plan["items"][i]))
+    for first, last in ranges(held):
         m.commands.append(c.Release(first, last))
     return _updated(m, {**plan, "released": upto})
 
@@ -113,7 +138,7 @@ def resolve(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
 
 def _resolve_signal(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
     timer = m.inputs.outcomes.get(plan["n"])
-    for signal in m.inputs.signals:
+    for signal in m.inputs.signals or ():
         if signal.name == plan["name"] and signal.id not in m.taken and signal.id not in reserved:
             if timer is not None and timer.ended_at < signal.received_at:
                 break
@@ -223,6 +248,35 @@ _RESOLVERS: dict[str, Callable[[Machine, Plan, set[str]], Outcome | None]] = {
 }  # fmt: skip
 
 
+def knows(m: Machine, plan: Plan) -> bool:
+    """Whether this turn knows all that decides a wait which it begins itself. If not, the workflow suspends there, and whoever has it
+    reads what is missing before the next turn: a look into a mailbox that nobody has read would find it empty, and of two that have
+    ended the one that happens to be known would win. What the snapshot awaits, the turn was given."""
+    if m.inputs.signals is None and has_signals(plan):
+        return False
+    if m.inputs.asked is None or plan["n"] in m.known:
+        return True
+    if not all(map(partial(_is_known, m), _earlier(m, plan))):
+        return False
+    m.known.add(plan["n"])  # a loop over `completed` asks for each of its items
+    return True
+
+
+def _is_known(m: Machine, n: int) -> bool:
+    return n in m.inputs.outcomes or (m.inputs.asked is not None and n in m.inputs.asked)
+
+
+def _earlier(m: Machine, plan: Plan) -> Iterator[int]:
+    """The numbers of a plan's children that earlier turns have started."""
+    if "items" in plan:
+        for item in plan["items"]:
+            yield from _earlier(m, item)
+    elif "first" in plan:
+        yield from range(plan["first"], min(plan["first"] + plan["count"], m.first_new))
+    elif plan["op"] != "settled" and plan["n"] < m.first_new:
+        yield plan["n"]
+
+
 def settle(m: Machine, plan: Plan) -> Outcome | None:
     """How the awaited plan has ended; takes its signals and cancels what it no longer waits for."""
     outcome = resolve(m, plan, set())
@@ -266,18 +320,27 @@ def _settled_plan(n: int, outcome: Outcome) -> Plan:
 
 def next_completed(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None]:
     """The item of a `completed` loop that ended first of those not yet taken, and the state without it."""
+    if "first" in state:
+        return _next_of_range(m, state)
     taken = set(state["taken"])
     ended = [(i, out) for i, out in enumerate(_outcomes(m, state, set())) if i not in taken and out is not None]
     if not ended:
         return state, None
     i, first = min(ended, key=lambda pair: pair[1].ended_at)
     _take(m, first)
-    if "items" in state:
-        item = state["items"][i]
-        close(m, item)
-        items = [_settled_plan(item["n"], Outcome("completed")) if i == j else other for j, other in enumerate(state["items"])]
-        state = {**state, "items": items}
-    return {**state, "taken": [*state["taken"], i]}, {**_which(m, state, i), **status_of(first)}
+    item = state["items"][i]
+    close(m, item)
+    items = [_settled_plan(item["n"], Outcome("completed")) if i == j else other for j, other in enumerate(state["items"])]
+    return {**state, "items": items, "taken": [*state["taken"], i]}, {**_which(m, state, i), **status_of(first)}
+
+
+def _next_of_range(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None]:
+    ends, taken = _range_of(m, state), state["taken"]
+    if len(taken) - ends.taken >= len(ends.order):
+        return state, None
+    m.charge(len(taken) // 64)
+    i = ends.order[len(taken) - ends.taken]
+    return {**state, "taken": [*taken, i]}, {**_which(m, state, i), **status_of(m.inputs.outcomes[state["first"] + i])}
 
 
 def forget_unused(m: Machine, locals: dict[str, Any]) -> None:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.durations import duration_s
 from rhythm.limits import INT_MAX, INT_MIN
+from rhythm.vm.prices import walked
 from rhythm.vm.values import (
+    LONG,
     Fault,
     LimitFault,
     as_json,
@@ -30,6 +32,7 @@ from rhythm.vm.values import (
     is_number,
     json_problem,
     kind,
+    measure,
     member,
     truthy,
     weigh,
@@ -110,7 +113,10 @@ def _entries(m: Machine, x: Any) -> list[list[Any]]:
     return [[key, value] for key, value in _object("entries", x).items()]
 
 
-def _comparable(name: str, items: list[Any]) -> list[Any]:
+def _comparable(m: Machine, name: str, items: list[Any], rounds: int = 1) -> list[Any]:
+    """The items, if they can be compared; `rounds`: how often each is, about."""
+    if items and type(items[0]) is str:
+        m.charge(rounds * (sum(len(item) for item in items if type(item) is str) // LONG))
     if not all(is_number(item) for item in items) and not all(type(item) is str for item in items):
         raise Fault("TypeMismatch", f"`{name}` compares numbers with numbers or texts with texts")
     return items
@@ -121,7 +127,7 @@ def _extreme(name: str, pick: Callable[[list[Any]], Any]) -> Callable[..., Any]:
         items = _list(name, args[0]) if len(args) == 1 else list(args)
         if not items:
             raise Fault("InvalidArgument", f"`{name}` of nothing")
-        return pick(_comparable(name, items))
+        return pick(_comparable(m, name, items))
 
     return extreme
 
@@ -165,17 +171,19 @@ def _abs(m: Machine, x: Any) -> int | float:
 
 def _sort(m: Machine, x: Any, key: Any = None) -> list[Any]:
     items = _list("sort", x)
+    rounds = len(items).bit_length()
     if key is None:
-        return sorted(_comparable("sort", items))
+        return sorted(_comparable(m, "sort", items, rounds))
     name = _text("sort", key)
-    by = _comparable("sort", [member(item, name) for item in items])
+    by = _comparable(m, "sort", [member(item, name) for item in items], rounds)
     return [items[i] for i in sorted(range(len(items)), key=by.__getitem__)]
 
 
 def _unique(m: Machine, x: Any) -> list[Any]:
-    found: dict[str, Any] = {}
+    found: dict[Any, Any] = {}
     for item in _list("unique", x):
-        found.setdefault(canonical(m, item), item)
+        nested = type(item) is list or type(item) is dict
+        found.setdefault(canonical(m, item) if nested else (type(item) is bool, item), item)
     return list(found.values())
 
 
@@ -209,8 +217,7 @@ def _contains(m: Machine, container: Any, x: Any) -> bool:
 def _find_index(m: Machine, container: Any, x: Any) -> int:
     if type(container) is str:
         return container.find(_text("find_index", x))
-    m.charge(len(_list("find_index", container)) // 2)
-    found = (i for i, item in enumerate(container) if equal(item, x, m.charge))
+    found = (i for i, item in enumerate(_list("find_index", container)) if equal(item, x, m.charge))
     return next(found, -1)
 
 
@@ -280,7 +287,7 @@ def _join(m: Machine, x: Any, separator: Any = "") -> str:
     for item in _list("join", x):
         if type(item) in (list, dict):
             raise _wrong("join", "a list of texts and numbers", item)
-        parts.append(as_text(item, m.limits))
+        parts.append(as_text(item, m.limits, m.charge))
         size += len(parts[-1]) + len(mark)
         if size - len(mark) > m.limits.text_bytes:
             raise LimitFault(f"a text over {m.limits.text_bytes // 1024:,} KiB")
@@ -308,11 +315,11 @@ def _ends_with(m: Machine, x: Any, suffix: Any) -> bool:
 
 
 def _str(m: Machine, x: Any) -> str:
-    return as_text(x, m.limits)
+    return as_text(x, m.limits, m.charge)
 
 
 def _int(m: Machine, x: Any) -> int:
-    if type(x) is str and _INTEGER.fullmatch(x):
+    if type(x) is str and len(x) < 400 and _INTEGER.fullmatch(x):
         return int(check_number(int(x)))
     if is_number(x):
         return int(check_number(int(x)))
@@ -338,7 +345,7 @@ def _bool(m: Machine, x: Any) -> bool:
 
 
 def _json(m: Machine, x: Any) -> str:
-    return as_json(x, m.limits)
+    return as_json(x, m.limits, m.charge)
 
 
 def _parse_json(m: Machine, x: Any) -> Any:
@@ -469,7 +476,8 @@ def _random(m: Machine) -> float:
 
 def canonical(m: Machine, value: Any) -> str:
     """JSON text that is the same for equal values: sorted keys, 1.0 as 1."""
-    m.charge(weigh(value, m.limits.text_bytes, "the value", m.limits.depth) // 16)
+    size, parts = measure(value, m.limits.text_bytes, "the value", m.limits.depth)
+    m.charge(2 * walked(parts, size))
     return json.dumps(_plain_numbers(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 

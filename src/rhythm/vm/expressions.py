@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
 from rhythm.vm.builtins import FUNCTIONS
+from rhythm.vm.prices import element_work, made, price_of
 from rhythm.vm.values import (
+    LONG,
     Charge,
     Fault,
     LimitFault,
@@ -176,8 +178,8 @@ class ExpressionCompiler:
         def compare(frame: Frame) -> bool:
             a, b = left(frame), right(frame)
             if type(a) is type(b) and type(a) in _PLAIN:
-                if type(a) is str and len(a) > 256:
-                    frame["$m"].charge(len(a) // 256)
+                if type(a) is str and len(a) > LONG:
+                    frame["$m"].charge(len(a) // LONG)
                 return (a == b) is wanted
             return placed(at, equal, a, b, frame["$m"].charge) is wanted
 
@@ -249,8 +251,8 @@ class ExpressionCompiler:
             for key, part in parts:
                 value = part(frame)
                 if key is None:
-                    result.update(placed(at, spread_object, value))
-                    frame["$m"].charge(len(value) // 16)
+                    frame["$m"].charge(len(placed(at, spread_object, value)) // 2)
+                    result.update(value)
                 else:
                     result[key] = value
             placed(at, check_entries, len(result), limits)
@@ -264,7 +266,7 @@ class ExpressionCompiler:
         def build(frame: Frame) -> str:
             pieces, size = [], 0
             for part in parts:
-                pieces.append(placed(at, as_text, part(frame), limits))
+                pieces.append(placed(at, as_text, part(frame), limits, frame["$m"].charge))
                 size += len(pieces[-1])
                 if size > limits.text_bytes:
                     raise LimitFault(f"a text over {limits.text_bytes // 1024:,} KiB", at)
@@ -274,14 +276,15 @@ class ExpressionCompiler:
         return build
 
     def _call(self, node: ir.Call) -> Compiled:
-        function, at = FUNCTIONS[node.name], node.at
+        function, price, at = FUNCTIONS[node.name], price_of(node.name), node.at
         args = [self.compile(arg) for arg in node.args]
 
         def call(frame: Frame) -> Any:
             machine = frame["$m"]
             values = [arg(frame) for arg in args]
+            machine.charge(price(*values))  # before the call: one that fails has worked, too
             result = placed(at, function, machine, *values)
-            machine.charge(_work(result) + sum([_work(value) // 16 for value in values]))
+            machine.charge(made(result))
             return result
 
         return call
@@ -297,7 +300,7 @@ class ExpressionCompiler:
 
     def binder(self, node: ir.Comprehension) -> Callable[[Frame], Iterator[None]]:
         """Sets the comprehension's names in the frame for each element in turn, and puts back at the end what was there before."""
-        source, names, at = self.compile(node.source), node.names, node.at
+        source, names, at, work = self.compile(node.source), node.names, node.at, element_work(node)
 
         def bind(frame: Frame) -> Iterator[None]:
             elements = placed(at, elements_of, source(frame), len(names), frame["$m"].charge)
@@ -305,7 +308,7 @@ class ExpressionCompiler:
             before = {name: frame[name] for name in names if name in frame}  # `_` may stand for something outside too
             try:
                 for value in elements:
-                    charge(1)
+                    charge(work)
                     if len(names) == 1:
                         frame[names[0]] = value
                     else:
@@ -358,10 +361,3 @@ def elements_of(value: Any, arity: int, charge: Charge) -> list[Any]:
         return list(value) if arity == 1 else [[key, item] for key, item in value.items()]
     hint = '; split(text, "") gives its characters' if type(value) is str else "; range(n) counts" if is_number(value) else ""
     raise Fault("TypeMismatch", f"can only walk a list or an object, not {kind(value)}{hint}")
-
-
-def _work(value: Any) -> int:
-    """What it costs to have made a value."""
-    if type(value) is list or type(value) is dict:
-        return len(value)
-    return len(value) // 16 if type(value) is str else 0

@@ -1,11 +1,16 @@
 """`advance`: one turn of an execution, from a snapshot to the next await, the end, or the turn's last instruction.
 
 Same program + same snapshot + same inputs = same turn. Nothing here looks at a clock, draws chance or does I/O.
+
+Whoever calls may say when the turn has lasted long enough (`over`), and then the same turn computed twice may end at another instruction.
+That is harmless: it ends between two instructions, as it does when its fuel is spent, with a snapshot of exactly what has been done; its
+commands are those of the instructions before, under the numbers that these always give. Snapshot and commands are one commit, guarded by
+`seq`, so of two computations of a turn one counts, and the next turn goes on from where that one ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,8 +27,10 @@ from rhythm.vm.statements import BLOCKED, DONE, SUSPEND, Run, StatementCompiler
 from rhythm.vm.values import CancelFault, Fault, LimitFault, weigh
 
 CHUNK = 256  # instructions between two looks at the fuel
+CHUNK_WORK = 10_000  # and the work inside of them, in instructions
 PLANS_KEPT = 100  # plans of started things in a snapshot before those without an id in some variable are dropped
 FAULT_WORK = 100  # what catching a failure costs, in instructions
+HINT_WORK = 1000  # and one whose message says what may have been meant
 
 
 class Turn(Record):
@@ -69,8 +76,11 @@ class Blocked(Turn):
 _CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary()
 
 
-def advance(program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits = DEFAULT_LIMITS) -> Turn:
-    """Takes one turn. `program` must have passed `ir.verify`."""
+def advance(
+    program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits = DEFAULT_LIMITS, *, over: Callable[[], bool] = lambda: False
+) -> Turn:
+    """Takes one turn. `program` must have passed `ir.verify`. `over`: whether the turn has lasted long enough, and is to yield
+    (`Continue`); asked after every CHUNK of instructions, so that every turn gets on."""
     if not 0 <= snapshot.statement_index < len(program.code):
         raise InvalidProgram(
             f"the snapshot stands at instruction {snapshot.statement_index} of {len(program.code)}: it is of another program"
@@ -82,7 +92,7 @@ def advance(program: Program, snapshot: Snapshot, inputs: Inputs, limits: Limits
     frame.pop(RESUMED, None)
     if inputs.resume_data and CONTEXT in frame:
         frame[CONTEXT] = {**frame[CONTEXT], **inputs.resume_data}
-    return _Turn(program, snapshot, machine, frame).run()
+    return _Turn(program, snapshot, machine, frame, over).run()
 
 
 def _prepared(program: Program, limits: Limits) -> list[Run]:
@@ -95,8 +105,9 @@ def _prepared(program: Program, limits: Limits) -> list[Run]:
 
 
 class _Turn:
-    def __init__(self, program: Program, snapshot: Snapshot, machine: Machine, frame: Frame) -> None:
+    def __init__(self, program: Program, snapshot: Snapshot, machine: Machine, frame: Frame, over: Callable[[], bool]) -> None:
         self.program = program
+        self.over = over
         self.snapshot = snapshot
         self.machine = machine
         self.frame = frame
@@ -121,14 +132,14 @@ class _Turn:
     def _run_chunk(self, code: list[Run]) -> Turn | None:
         """Runs until the fuel is to be looked at again; the turn's end, if it came."""
         machine, frame, pc, next = self.machine, self.frame, self.pc, 0
-        used = 0
+        used, least = 0, max(machine.fuel - CHUNK_WORK, 0)
         try:
             for used in range(1, CHUNK + 1):  # noqa: B007 - read when the loop is left
                 next = code[pc](frame)
                 if next < 0:
                     break
                 pc = next
-                if machine.fuel <= 0:  # one statement may overdraw the turn; the next one must not add to that
+                if machine.fuel <= least:  # one statement may overdraw the turn; the next one must not add to that
                     break
         finally:
             self.pc = pc
@@ -144,7 +155,7 @@ class _Turn:
     # how a turn ends
 
     def _spent_turn(self) -> Turn | None:
-        return self._yielded() if self.machine.fuel <= 0 else None
+        return self._yielded() if self.machine.fuel <= 0 or self.over() else None
 
     def _spent(self) -> int:
         return self.snapshot.instructions + self.machine.limits.turn_instructions - self.machine.fuel
@@ -231,7 +242,7 @@ class _Turn:
         """Goes on at the handler that takes the fault; the turn's end if there is none."""
         machine, frame = self.machine, self.frame
         machine.awaiting = None
-        machine.fuel -= FAULT_WORK
+        machine.fuel -= HINT_WORK if fault.code == "MissingProperty" else FAULT_WORK
         at = getattr(self.program.code[self.pc], "at", 0) if fault.at is None else fault.at
         if isinstance(fault, LimitFault):
             return self._failed(fault)

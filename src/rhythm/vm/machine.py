@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from rhythm.limits import Limits
@@ -38,10 +38,11 @@ class Inputs(Record):
     inputs: Any = None
     ctx: Mapping[str, Any] = {}  # id, workflow, version, started_at, attempt, parent_id, resume_data
     outcomes: Mapping[int, Outcome] = {}  # of children, by number, as far as they have ended
-    signals: Sequence[Signal] = ()
+    signals: Sequence[Signal] | None = ()  # the mailbox; None: nobody has looked into it
     cancel: bool = False
     resume_data: Mapping[str, Any] | None = None  # what a person gave when resuming the execution, since the last turn
     forbidden: frozenset[str] = frozenset()  # operations that those who asked for the execution might not have done themselves
+    asked: Container[int] | None = None  # of children from earlier turns, those whose ends would be in `outcomes`; None: all
 
 
 STARTED = "$started"  # the local that keeps `plans` in the snapshot
@@ -50,20 +51,32 @@ CONTEXT = "$context"  # the local of a program, if it has one, that what a perso
 COMMAND_WORK = 10  # what asking for something costs, in instructions: so a turn's commit has some ten thousand commands at most
 
 
+class Ends(Record):
+    """What has ended of a group, as one turn knows it."""
+
+    order: list[int]  # positions of those that its loop has not had, the first to end first
+    gone: list[int]  # positions of all that have ended, in order
+    taken: int  # how many its loop had had before
+
+
 class Machine:
     """The moving parts of one turn. Expressions reach it as the local `$m`."""
 
     __slots__ = (
+        "attributes",
         "awaiting",
         "cancelled",
         "commands",
         "ctx",
         "draws",
         "drew",
+        "ends",
+        "first_new",
         "fuel",
         "id",
         "inputs",
         "keep",
+        "known",
         "limits",
         "mark",
         "matched",
@@ -85,16 +98,19 @@ class Machine:
         self.fuel = limits.turn_instructions
         self.work_floor = -limits.statement_work
         self.commands: list[Command] = []
-        self.next_child = snapshot.next_child
+        self.next_child = self.first_new = snapshot.next_child  # what this turn starts has not ended yet
         self.awaiting = snapshot.awaiting
         self.cancelled = snapshot.cancelled
         self.keep: tuple[str, ...] = ()
         self.result: Any = None
         self.plans: dict[str, Any] = dict(snapshot.locals.get(STARTED, {}))  # by number: what was started and can be awaited by id
+        self.ends: dict[int, Ends] = {}  # of groups, by number, as far as this turn has looked
+        self.known: set[int] = set()  # the numbers of waits of which this turn knows all that decides them
         self.matched: dict[int, Outcome] = {}  # how waits for signals would end, as far as this turn has looked
         self.mark = 0  # where the commands of the statement which runs begin
         self.started = 0  # operations that the statement which runs has asked for
         self.taken: set[str] = set()  # signals consumed in this turn
+        self.attributes: dict[str, int] = {}  # set in this turn, and their bytes
         self.draws = 0
         self.drew = False  # whether time or chance went into the turn: then it must be committed before anything acts on it
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rhythm.durations import duration_s
 from rhythm.ir.operations import GROUPS, OPERATIONS
-from rhythm.limits import LONGEST_NAME
+from rhythm.limits import LONGEST_NAME, TEXTS
 from rhythm.vm import commands as c
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
@@ -36,6 +36,7 @@ def _start_task(m: Machine, n: int, name: Any, inputs: Any = None, options: Any 
 
 
 def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: Any = None) -> Plan:
+    check_generations(m)
     given = _options("workflow", options)
     child = c.StartWorkflow(n, _name("workflow", name), _payload(m, inputs, f"the inputs of workflow `{name}`"), _child_options(m, given))
     m.commands.append(child)
@@ -44,6 +45,7 @@ def _start_workflow(m: Machine, n: int, name: Any, inputs: Any = None, options: 
 
 def start_branch(m: Machine, branch: int, copies: dict[str, Any]) -> Plan:
     """Asks for a branch with copies of these locals."""
+    check_generations(m)
     n = _next_number(m)
     m.charge(weigh(copies, m.limits.snapshot_bytes, "what a branch takes with it", m.limits.depth) // 16)
     m.commands.append(c.StartBranch(n, branch, copies))
@@ -76,6 +78,7 @@ def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
     where = given.get("where") or {}
     if not isinstance(where, dict):
         raise Fault("InvalidArgument", "`where` of an event is an object of paths and values")
+    m.charge(weigh(where, TEXTS.where_bytes, "`where` of an event", m.limits.depth) // 16)
     m.commands.append(c.WaitEvent(n, _name("event", type), where, _timeout(given)))
     return _with_default({"op": "event", "n": n, "name": type}, given)
 
@@ -83,20 +86,25 @@ def _event(m: Machine, n: int, type: Any, options: Any = None) -> Plan:
 def _approval(m: Machine, n: int, options: Any) -> Plan:
     given = _options("approval", options)
     quorum = _count("quorum", given.get("quorum", 1), 1)
-    reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits)
+    reason = "" if given.get("reason") is None else as_text(given["reason"], m.limits, m.charge)
+    if len(reason) > TEXTS.comment:
+        raise Fault("InvalidArgument", f"the reason of an approval has at most {TEXTS.comment:,} characters, not {len(reason):,}")
     m.commands.append(
         c.RequestApproval(
             n, _text("role", given.get("role")), reason, _payload(m, given.get("data"), "the data of an approval"),
-            _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(given.get("escalate")),
+            _timeout(given), quorum, truthy(given.get("four_eyes", True)), _escalation(m, given.get("escalate")),
             notify="" if given.get("notify") is None else _text("notify", given["notify"]),
         )
     )  # fmt: skip
     return {"op": "approval", "n": n, "name": given["role"]}
 
 
-def _escalation(value: Any) -> tuple[dict[str, Any], ...]:
+def _escalation(m: Machine, value: Any) -> tuple[dict[str, Any], ...]:
     """A role, `{ role, after, timeout }`, or a list of them."""
     stages = value if isinstance(value, list) else [] if value is None else [value]
+    if len(stages) > TEXTS.escalations:
+        raise Fault("InvalidArgument", f"`escalate` has at most {TEXTS.escalations} stages, not {len(stages):,}")
+    m.charge(COMMAND_WORK * len(stages))
     return tuple(_stage(stage) for stage in stages)
 
 
@@ -138,6 +146,13 @@ def start_group(m: Machine, mode: str, n: int, items: list[Plan], keys: list[str
             _hold(m, [items[i] for i in started[limit:]])
             plan["concurrency"] = plan["released"] = limit
     return plan
+
+
+def check_generations(m: Machine) -> None:
+    """The id of a child is its parent's and a number, so it tells how many are above."""
+    if m.id.count(".") >= m.limits.generations:
+        what = f"a workflow that is {m.limits.generations + 1:,} generations below the one that all of this began with"
+        raise LimitFault(f"{what}; the limit is {m.limits.generations:,}. Let it loop, or publish an event that starts the next")
 
 
 def check_fan_out(m: Machine, count: int) -> None:
@@ -226,7 +241,7 @@ def _common_options(m: Machine, given: dict[str, Any]) -> dict[str, Any]:
     if given.get("priority") is not None:
         chosen["priority"] = _count("priority", given["priority"], least=-32768, most=32767)
     if given.get("key") is not None:
-        chosen["key"] = as_text(given["key"], m.limits)
+        chosen["key"] = as_text(given["key"], m.limits, m.charge)
     return chosen
 
 
@@ -293,7 +308,15 @@ def _progress(m: Machine, fraction: Any, message: Any = "") -> c.Command:
 def _set_attribute(m: Machine, name: Any, value: Any) -> c.Command:
     if type(value) in (list, dict):
         raise Fault("TypeMismatch", f"an attribute is text, a number, true, false or null, not {kind(value)}")
-    return c.SetAttribute(_name("set_attribute", name), _payload(m, value, "an attribute"))
+    size = weigh(_name("set_attribute", name), TEXTS.attributes_bytes, "the name of an attribute")
+    size += weigh(value, TEXTS.attribute_bytes, f"the attribute `{name}`")
+    m.charge(size // 16)
+    m.attributes[name] = size
+    if len(m.attributes) > TEXTS.attributes or sum(m.attributes.values()) > TEXTS.attributes_bytes:
+        raise LimitFault(
+            f"an execution has at most {TEXTS.attributes} attributes, of {TEXTS.attributes_bytes:,} bytes together: `{name}` is too much"
+        )
+    return c.SetAttribute(name, value)
 
 
 def _cancel(m: Machine, id: Any) -> None:
@@ -301,7 +324,7 @@ def _cancel(m: Machine, id: Any) -> None:
 
 
 def _message(m: Machine, value: Any) -> str:
-    text = as_text(value, m.limits)
+    text = as_text(value, m.limits, m.charge)
     m.charge(len(text) // 16)
     return text
 

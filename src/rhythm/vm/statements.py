@@ -7,12 +7,13 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
-from rhythm.vm.awaits import error_of, next_completed, plan_of_child, release, remember, settle
+from rhythm.vm.awaits import error_of, knows, next_completed, plan_of_child, release, remember, settle
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
-from rhythm.vm.machine import Machine, Outcome
+from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
 from rhythm.vm.plans import Plan, size_of
+from rhythm.vm.prices import statement_work
 from rhythm.vm.values import CancelFault, Fault, as_text, check_entries, kind, truthy, weigh, with_element
 
 SUSPEND = -1
@@ -33,7 +34,19 @@ class StatementCompiler:
         self.value = self.expressions.compile
 
     def compile(self) -> list[Run]:
-        return [self._TABLE[type(instruction)](self, instruction, self._landing(pc + 1)) for pc, instruction in enumerate(self.code)]
+        return [self._compiled(instruction, self._landing(pc + 1)) for pc, instruction in enumerate(self.code)]
+
+    def _compiled(self, instruction: ir.Instruction, next: int) -> Run:
+        run: Run = self._TABLE[type(instruction)](self, instruction, next)
+        work = statement_work(instruction)
+        if not work:
+            return run
+
+        def long(frame: Frame) -> int:
+            frame["$m"].charge(work)
+            return run(frame)
+
+        return long
 
     def _landing(self, pc: int) -> int:
         """Where one gets to from here without doing anything; a loop that does nothing is left to the fuel."""
@@ -134,10 +147,10 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             machine: Machine = frame["$m"]
-            plan = machine.awaiting
+            plan = given = machine.awaiting
             if plan is None:
                 plan = _undone_on_fault(machine, start, frame)
-            outcome = settle(machine, plan)
+            outcome = settle(machine, plan) if given or knows(machine, plan) else None
             if outcome is None:
                 machine.awaiting, machine.keep = release(machine, plan), keep
                 return SUSPEND
@@ -174,11 +187,11 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             machine: Machine = frame["$m"]
-            plan = machine.awaiting or frame[state]
-            machine.awaiting = None
+            given, machine.awaiting = machine.awaiting, None
+            plan = given or frame[state]
             if len(plan["taken"]) == size_of(plan):
                 return exit
-            plan, item = next_completed(machine, plan)
+            plan, item = next_completed(machine, plan) if given or knows(machine, plan) else (plan, None)
             plan = release(machine, plan)
             if item is None:  # the plan waits in `awaiting`, where `why` and `doctor` read it, and not twice
                 frame.pop(state, None)
@@ -214,7 +227,7 @@ class StatementCompiler:
 
         def run(frame: Frame) -> int:
             error = value(frame)
-            placed(at, weigh, error, limits.payload_bytes, "the error", limits.depth)
+            frame["$m"].charge(placed(at, weigh, error, limits.payload_bytes, "the error", limits.depth) // 16)
             raise _thrown(error, at)
 
         return run
@@ -223,7 +236,7 @@ class StatementCompiler:
         reason, data, at, limits = self.value(node.reason), self.value(node.data), node.at, self.limits
 
         def run(frame: Frame) -> int:
-            error = {"code": "Blocked", "message": as_text(reason(frame), limits), "data": data(frame)}
+            error = {"code": "Blocked", "message": as_text(reason(frame), limits, frame["$m"].charge), "data": data(frame)}
             placed(at, weigh, error, limits.payload_bytes, "the reason", limits.depth)
             frame["$m"].result = error
             return BLOCKED
@@ -421,6 +434,9 @@ def _undone_on_fault(machine: Machine, start: Compiled, frame: Frame) -> Any:
 
 
 def _plans_of_ids(frame: Frame, ids: Any) -> tuple[list[str] | None, list[Plan]]:
+    if type(ids) is dict or type(ids) is list:
+        check_fan_out(frame["$m"], len(ids))
+        frame["$m"].charge(COMMAND_WORK * len(ids))
     if type(ids) is dict:
         return list(ids), [plan_of_child(frame["$m"], id) for id in ids.values()]
     if type(ids) is list:

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
+from rhythm.vm.prices import search, walked
 
+LONGEST_HINT = 40  # characters of a name that is compared with others, which takes their product
+LONG = 256  # characters: as many are compared or copied in the time of an instruction
 Charge = Callable[[int], None]  # counts work, in instructions; raises a LimitFault when one statement does too much
 
 
@@ -69,6 +72,8 @@ def equal(left: Any, right: Any, charge: Charge) -> bool:
         return True
     kinds = type(left), type(right)
     if list not in kinds and dict not in kinds:
+        if kinds[0] is str and len(left) > LONG:
+            charge(len(left) // LONG)
         return bool(left == right) and (kinds[0] is kinds[1] or bool not in kinds)
     return _deep_equal(left, right, charge)
 
@@ -85,9 +90,11 @@ def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
             charge(1 + len(a))
             pairs += zip(a, b, strict=True)
         elif type(a) is dict and type(b) is dict:
+            if len(a) != len(b):
+                return False
+            charge(1 + 2 * len(a) + sum(map(len, a)) // LONG)
             if a.keys() != b.keys():
                 return False
-            charge(1 + len(a))
             pairs += [(value, b[key]) for key, value in a.items()]
         elif type(a) in (list, dict) or type(b) in (list, dict) or not equal(a, b, charge):
             return False
@@ -97,12 +104,12 @@ def _deep_equal(left: Any, right: Any, charge: Charge) -> bool:
 def contains(needle: Any, container: Any, charge: Charge) -> bool:
     """`in`: an element of a list, a key of an object, a part of a text."""
     if type(container) is list:
-        charge(len(container) // 2)
+        charge(2 * len(container))
         return any(equal(needle, item, charge) for item in container)
     if type(container) is dict and type(needle) is str:
         return needle in container
     if type(container) is str and type(needle) is str:
-        charge(len(container) // 256)
+        charge(search(container, needle))
         return needle in container
     if type(container) in (dict, str):
         raise Fault("TypeMismatch", f"{kind(container)} contains text, not {kind(needle)}")
@@ -112,7 +119,7 @@ def contains(needle: Any, container: Any, charge: Charge) -> bool:
 def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
     """`< <= > >=` of two numbers or two texts."""
     if type(left) is str:
-        charge(len(left) // 256)
+        charge(len(left) // LONG)
     if not (is_number(left) and is_number(right)) and not (type(left) is str and type(right) is str):
         raise Fault("TypeMismatch", f"cannot compare {kind(left)} and {kind(right)} with `{op}`")
     if op == "<":
@@ -122,12 +129,12 @@ def in_order(op: str, left: Any, right: Any, charge: Charge) -> bool:
     return bool(left > right) if op == ">" else bool(left >= right)
 
 
-def as_text(value: Any, limits: Limits) -> str:
+def as_text(value: Any, limits: Limits, charge: Charge) -> str:
     """The value in a template: text as it is, numbers as JavaScript writes them, the rest as JSON."""
     if type(value) is str:
         return value
     if type(value) is list or type(value) is dict:
-        return as_json(value, limits)
+        return as_json(value, limits, charge)
     if type(value) is float:
         return _float_text(value)
     if type(value) is int:
@@ -149,9 +156,10 @@ def _float_text(value: float) -> str:
     return sign + (digits.ljust(power + 1, "0") if power > 0 else f"0.{'0' * (-power - 1)}{digits}")
 
 
-def as_json(value: Any, limits: Limits) -> str:
+def as_json(value: Any, limits: Limits, charge: Charge) -> str:
     """The value as compact JSON text."""
-    weigh(value, limits.text_bytes, "the JSON text", limits.depth)
+    size, parts = measure(value, limits.text_bytes, "the JSON text", limits.depth)
+    charge(walked(parts, size))
     return check_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")), limits)
 
 
@@ -237,7 +245,8 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
     import difflib
 
     some = [key for _, key in zip(range(20), known, strict=False)]  # enough for a hint; a loop may end up here often
-    close = difflib.get_close_matches(name[:80], some, n=1, cutoff=0.6)
+    near = [key for key in some if len(key) <= LONGEST_HINT and abs(len(key) - len(name)) <= len(name) // 2 + 1]
+    close = difflib.get_close_matches(name, near, n=1, cutoff=0.6) if len(name) <= LONGEST_HINT else []
     if close:
         return f"; did you mean `{close[0]}`?"
     return (
@@ -276,7 +285,7 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
     """A copy of the target in which the element at the path is the value; what lies beside the path is shared."""
     key, rest = path[0], path[1:]
     if type(target) is dict:
-        charge(len(target) // 16)
+        charge(len(target) // 8)
         if type(key) is not str:
             raise Fault("TypeMismatch", f"a key is text, not {kind(key)}")
         new = with_element(member(target, key), rest, value, limits, charge) if rest else value
@@ -291,14 +300,20 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
 
 
 def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) -> int:
-    """About how many bytes the value has as JSON; a LimitFault when it is over the limit or nested too deep.
+    """About how many bytes the value has as JSON; a LimitFault when it is over the limit or nested too deep."""
+    return measure(value, limit, what, depth)[0]
+
+
+def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
+    """What `weigh` gives, and how many values there are in the value, with itself.
 
     Goes level by level: the depth comes for free, and a value that shares its parts is counted as the tree it would be.
     """
-    total, level = 0, [value]
+    total, parts, level = 0, 0, [value]
     for _ in range(depth + 1):
         below: list[Any] = []
         total += 3 * len(level)
+        parts += len(level)
         for item in level:
             kind_of = type(item)
             if kind_of is str:
@@ -315,7 +330,7 @@ def weigh(value: Any, limit: int, what: str, depth: int = DEFAULT_LIMITS.depth) 
         if total + 3 * len(below) > limit:
             raise LimitFault(f"{what} is over {limit // 1024:,} KiB")
         if not below:
-            return total
+            return total, parts
         level = below
     raise LimitFault(f"{what} is nested more than {depth} deep")
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from rhythm.engine.payload import dump, load
+from rhythm.engine.programs import ProgramCache
 from rhythm.engine.turns import Asking
 from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
@@ -75,7 +76,7 @@ class CheckpointingRunner(Runner):
         now: Callable[[], float] = seconds,
     ) -> None:  # fmt: skip
         super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
-        self._programs: dict[tuple[str, str], Program] = {}
+        self._programs = ProgramCache()
         self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
         services = ServiceSettings(crash_limit=self.settings.crash_limit)
         self.services = Services(store, services, now, clock_us, self.program, observe, heart=self.worker.heart)
@@ -87,18 +88,8 @@ class CheckpointingRunner(Runner):
         self.store.register([definition_of(program, source, name) for name, (program, source) in programs.items()])
 
     def program(self, name: str, version: str | None) -> Program | None:
-        """A program by its version, loaded once; without a version, the one that is current now."""
-        from rhythm.ir.codec import load_program
-
-        if version is not None and (name, version) in self._programs:
-            return self._programs[name, version]
-        definition = self.store.definition(name, version)
-        if definition is None:
-            return None
-        key = name, definition.version
-        if key not in self._programs:
-            self._programs[key] = load_program(definition.program)
-        return self._programs[key]
+        """A program by its version, kept once it is loaded; without a version, the one that is current now."""
+        return self._programs.get(self.store, name, version)
 
     def run(self, name: str, inputs: Any = None, id: str | None = None) -> Any:
         """Starts a workflow and drives it to its end: its result. An id that was used before goes on where it is."""

@@ -9,7 +9,7 @@ with any number of processes, and never depend on one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ from rhythm.ids import encode_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.base import TERMINAL, Store
-from rhythm.store.schedules import Fire
+from rhythm.store.schedules import Fire, Firing
 from rhythm.worker.heartbeat import Heartbeat
 
 BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
@@ -31,6 +31,7 @@ BETWEEN_BATCHES_S = 1.0  # of a sweep or of pruning that has more to do
 TOGETHER = 0.19  # of its rest a service that only looks now and then may come early, with others: an idle process wakes once for all
 LONGEST_REST_S = 5.0  # of a service that fails
 NAMED = 3  # executions, where many are told of
+STARTS_AT_ONCE = 200  # executions of slots in one transaction
 UNREADABLE = "unreadable"  # in place of a program: this process cannot run it, another may
 
 Counts = Mapping[str, int]
@@ -109,7 +110,7 @@ class Scheduler(Service):
 
     def run_once(self, now: float) -> Counts:
         names, next_s = self.store.due_schedules(self.batch, list(self.unable))
-        fires = self._fire(names) if names else []
+        fires, again = self._fire(names) if names else ([], [])
         for fire in fires:
             if fire.outcome == "missed":
                 self.observe("schedule_missed", fire.schedule, schedules.said(fire))
@@ -119,25 +120,36 @@ class Scheduler(Service):
         if len(names) < self.batch:
             self.unable = {}
         soon = bool(fires) or len(names) == self.batch  # what was fired has its next slot
-        self.next_s = 0.0 if soon else self.every_s if next_s is None else min(next_s, self.every_s)
+        rest_s = SKEW_S if again else self.every_s  # what has changed meanwhile, or is another's now, may still be due
+        self.next_s = 0.0 if soon else rest_s if next_s is None else min(next_s, rest_s)
         return {"started": sum(fire.outcome == "started" for fire in fires), "others": sum(fire.outcome != "started" for fire in fires)}
 
     def rest_s(self, counts: Counts) -> float:
         return self.next_s
 
-    def _fire(self, names: Sequence[str]) -> list[Fire]:
+    def _fire(self, names: Sequence[str]) -> tuple[list[Fire], list[str]]:
+        """What became of the slots of these schedules, and which of them must be looked at again.
+
+        What to do is worked out here, however long that takes; no transaction is open meanwhile."""
+        due = self.store.look_at_schedules(names)
+        programs = {each.schedule.name: self._program(each.schedule.name, each.schedule.workflow) for each in due}
+        known = [each for each in due if programs[each.schedule.name] is not UNREADABLE]
+        firings = schedules.plan(known, programs, self._new_id, self.unable)
+        done = [self._write(some) for some in _parts(firings)]
+        return [fire for fires, _ in done for fire in fires], [name for _, again in done for name in again]
+
+    def _write(self, firings: Sequence[Firing]) -> tuple[list[Fire], list[str]]:
         """All in one transaction; if there is one that cannot be written, each in its own."""
-        workflows = {schedule.name: schedule.workflow for schedule in self.store.schedules(names)[0]}
-        programs = {name: program for name in workflows if (program := self._program(name, workflows[name])) is not UNREADABLE}
         try:
-            return self.store.fire_schedules(list(programs), lambda due: schedules.plan(due, programs, self._new_id, self.unable))
+            return self.store.fire_schedules(firings)
         except StoreError:
             raise
         except Exception as problem:
-            if len(names) > 1:
-                return [fire for name in names for fire in self._fire([name])]
-            self.unable[names[0]] = str(problem)
-            return []
+            if len(firings) > 1:
+                done = [self._write([firing]) for firing in firings]
+                return [fire for fires, _ in done for fire in fires], [name for _, again in done for name in again]
+            self.unable[firings[0].name] = str(problem)
+            return [], []
 
     def _program(self, name: str, workflow: str) -> Program | str | None:
         """The current program of a workflow; None: there is no such workflow."""
@@ -158,8 +170,20 @@ class Scheduler(Service):
         return encode_id(self.clock_us() // 1000, secrets.randbits(80))
 
 
+def _parts(firings: Sequence[Firing]) -> Iterator[list[Firing]]:
+    """Some at a time, so that no transaction starts very many executions."""
+    part: list[Firing] = []
+    for firing in firings:
+        if part and sum(len(each.fires) for each in part) + len(firing.fires) > STARTS_AT_ONCE:
+            yield part
+            part = []
+        part.append(firing)
+    if part:
+        yield part
+
+
 class Rescuer(Service):
-    """Takes back claims that nobody prolongs, and ends cancelled tasks that nobody holds."""
+    """Takes back claims that nobody prolongs, ends cancelled tasks that nobody holds, and what is left of families that were terminated."""
 
     name = "rescue"
 
@@ -171,13 +195,13 @@ class Rescuer(Service):
 
     def run_once(self, now: float) -> Counts:
         if self.heart is not None and not self.heart.settled():
-            return {"rescued": 0, "ended": 0}
+            return {"rescued": 0, "ended": 0, "terminated": 0}
         steady = self.heart is None or self.heart.steady()
         done = self.store.recover(self.batch, self.crash_limit, steady)
         self.slot_s = inf if done.slot_us is None else max(done.slot_us / 1e6, 0.0)
         if done.rescued:
             self._tell(done.rescued)
-        return {"rescued": len(done.rescued), "ended": len(done.ended)}
+        return {"rescued": len(done.rescued), "ended": len(done.ended), "terminated": len(done.terminated)}
 
     def _tell(self, ids: Sequence[str]) -> None:
         some = ", ".join(ids[:NAMED]) + (f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else "")
@@ -187,7 +211,7 @@ class Rescuer(Service):
                 self.observe("execution_quarantined", id, f"{row.name}: {error['message']}")
 
     def rest_s(self, counts: Counts) -> float:
-        return 0.0 if self.batch in counts.values() else self.every_s
+        return 0.0 if self.batch in counts.values() or counts["terminated"] else self.every_s
 
 
 class Sweeper(Service):

@@ -95,6 +95,7 @@ class WorkerSettings(Record):
     look_s: float = 1.0  # how often a busy worker looks whether its tasks were cancelled, or a queue paused
     share_s: float = 2.0  # how long a workflow may keep its worker, and a slot between two tasks of its own, while others wait
     share_turns: int = 1000  # and how many turns
+    turn_s: float = 0.25  # how long a turn computes before it yields; its fuel ends most of them sooner
     owner_run: bool = True
     owner_run_limit_s: float = 1.0  # a task that lasts longer gets a row of its own
     crash_limit: int = 3
@@ -445,7 +446,7 @@ class Worker:
                 held.inputs = inputs_of(
                     held.loaded, held.snapshot, outcomes.get(held.id, ()), mail.get(held.id, ()), self._seed(), held.loaded.now
                 )
-                held.known = held.inputs.replace(outcomes={}, signals=())
+                held.known = held.inputs.replace(outcomes={}, asked=(), signals=None)
                 held.outcomes, held.stale = dict(held.inputs.outcomes), False
 
     def _took_row(self, held: Held, row: Loaded | None, began: float) -> bool:
@@ -503,12 +504,20 @@ class Worker:
                 self.ends += ends  # sent again, or found to be committed, when the database is back
                 raise
             for answer in answers:
-                self._after(self.held[answer.id], answer, turns[answer.id])
+                self._after(self.held[answer.id], *self._within_limits(answer, turns[answer.id]))
         if parks:
             claims = [Claim(held.id, 0, "", held.fence, held.wakes, 0, 0) for held in parks]
             for answer in self.store.park(claims):
                 self._after(self.held[answer.id], answer, None)
         return bool(turns or ends)
+
+    def _within_limits(self, answer: Committed, turn: TurnCommit) -> tuple[Committed, TurnCommit]:
+        """In place of a turn that would start more than there may be: like any other limit, this one ends the execution."""
+        if answer.outcome != "full":
+            return answer, turn
+        error = {"code": "LimitExceeded", "message": answer.refusal, "data": None}
+        instead = _failing(turn, error).replace(done=turn.done, statement=turn.statement)
+        return self._flush([instead], [])[0], instead
 
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
         """The group commit. One item that cannot be stored is not to hold up the others: they are sent one by one, and it fails."""
@@ -616,7 +625,8 @@ class Worker:
     def _turn(self, held: Held, loaded: Loaded, program: Program) -> TurnCommit | None:
         done, retries = self._ended_rows(held, loaded)
         inputs = self._inputs_now(held, loaded, done)
-        turn = advance(program, held.snapshot, inputs)
+        until = self.now() + self.settings.turn_s
+        turn = advance(program, held.snapshot, inputs, over=lambda: self.now() >= until)
         if self.observe:
             self._tell(held, loaded, inputs, turn)
         if isinstance(turn, Suspended) and turn.snapshot is held.snapshot:
@@ -983,7 +993,7 @@ class Worker:
             self._say("start", held.id, f"branch of {loaded.name}" if held.snapshot.statement_index else loaded.name)
         for command in turn.commands:
             if isinstance(command, c.TakeSignal):
-                taken = next(signal for signal in inputs.signals if signal.id == command.id)
+                taken = next(signal for signal in inputs.signals or () if signal.id == command.id)
                 self._say("signal", held.id, f"{taken.name} = {told.brief(taken.payload)}")
             elif said := told.of_command(command):
                 self._say(said[0], held.id, said[1])

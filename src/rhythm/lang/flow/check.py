@@ -46,6 +46,16 @@ def workflow_names(text: str, file: str) -> frozenset[str]:
         return frozenset()
 
 
+def workflow_texts(text: str, file: str) -> dict[str, str]:
+    """The text of each workflow in a file, with its annotations, as far as it can be read."""
+    try:
+        tree = _parse(Source(file, text), Problems(DEFAULT_LIMITS.diagnostics), DEFAULT_LIMITS)
+    except (TooManyProblems, RecursionError):
+        return {}
+    begins = ((workflow, min(node.start for node in (workflow, *workflow.annotations))) for workflow in tree.workflows)
+    return {workflow.name: text[start : workflow.end] for workflow, start in begins}
+
+
 def _workflows(source: Source, problems: Problems, known: Known, limits: Limits) -> tuple[tuple[Workflow, dict[str, Any]], ...]:
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
@@ -54,6 +64,16 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
         )
         return ()
     tree = _parse(source, problems, limits)
+    if len(tree.workflows) > limits.workflows:
+        one_more = tree.workflows[limits.workflows]
+        message = f"the file has {len(tree.workflows):,} workflows; the limit is {limits.workflows:,}"
+        problems.report("F006", message, one_more.start, one_more.start, help="split it into several files")
+        return ()
+    for workflow in tree.workflows:
+        if len(workflow.annotations) > limits.annotations:
+            extra = workflow.annotations[limits.annotations]
+            problems.about("F006", f"more than {limits.annotations} annotations", extra, help="split the workflow into several")
+            return ()
     high = _too_high(tree)
     if high:
         problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")

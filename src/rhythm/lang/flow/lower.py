@@ -35,8 +35,9 @@ class _Loop(Record):
 def lower(source: Source, workflow: nodes.Workflow, options: dict[str, Any]) -> Program:
     """The program of a checked workflow."""
     start = min([workflow.start, *(annotation.start for annotation in workflow.annotations)])
-    text = source.text if workflow.script else source.text[start : workflow.end]
-    return _Lowering(workflow.script).program(workflow, source, version_of(LANGUAGE, text), options)
+    start, end = (0, len(source.text)) if workflow.script else (start, workflow.end)
+    version = version_of(LANGUAGE, source.text[start:end])
+    return _Lowering(workflow.script).program(workflow, source, version, options, source.lines_of(start, end))
 
 
 class _Lowering:
@@ -51,7 +52,9 @@ class _Lowering:
         self.names: dict[int, set[str]] = {}  # in each branch, by its start
         self._enter_body(())
 
-    def program(self, workflow: nodes.Workflow, source: Source, version: str, options: dict[str, Any]) -> Program:
+    def program(
+        self, workflow: nodes.Workflow, source: Source, version: str, options: dict[str, Any], lines: tuple[int, tuple[int, ...]]
+    ) -> Program:
         self._body(workflow.body)
         entries: list[int] = []
         while len(entries) < len(self.branches):  # lowering a branch may find further ones
@@ -62,7 +65,7 @@ class _Lowering:
         return Program(
             name=workflow.name, language=LANGUAGE, version=version, code=tuple(self._placed(i) for i in self.code),
             handlers=tuple(self._placed_handler(handler) for handler in self.handlers),
-            branches=tuple(entries), options=options, file=source.name, lines=source.lines,
+            branches=tuple(entries), options=options, file=source.name, first_line=lines[0], lines=lines[1],
         )  # fmt: skip
 
     def _placed_handler(self, handler: ir.Handler) -> ir.Handler:

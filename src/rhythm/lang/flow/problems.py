@@ -14,7 +14,7 @@ CODES: dict[str, str] = {
     "F003": "a character that does not belong in a program",
     "F004": "a number that cannot be written or held",
     "F005": "an escape that text does not know",
-    "F006": "over a limit of the source: size, nesting, name",
+    "F006": "over a limit of the source: size, nesting, name, number of workflows",
     "F007": "an operator of another language",
     "F008": "a function value (lambda, closure)",
     "F009": "a function definition",

@@ -11,6 +11,7 @@ from rhythm.lang.steps.document import Json
 from rhythm.lang.steps.paths import filled
 from rhythm.lang.steps.problems import Problems, one_of
 from rhythm.lang.steps.shapes import APPROVAL, DOCUMENT, EXECUTE, STAGE, STEPS, Shape, checked
+from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
 
 WAITS = ("event", "signal", "for", "until")
@@ -78,6 +79,10 @@ def _options(keys: dict[str, Json], problems: Problems) -> dict[str, Any]:
         options["title"] = keys["name"].value
     if "timeout" in keys:
         options["timeout"] = duration_s(keys["timeout"].value)
+    for key in ("on", "schedule"):
+        if key in keys and len(keys[key].items or ()) > DEFAULT_LIMITS.annotations:
+            problems.at("S002", f'"{key}" has more than {DEFAULT_LIMITS.annotations} entries', keys[key], "split the workflow into several")
+            return options
     if "on" in keys:
         options["on"] = keys["on"].value if isinstance(keys["on"].value, list) else [keys["on"].value]
     if "schedule" in keys:

@@ -99,10 +99,14 @@ def _fits(place: Json, kind: str, key: str, problems: Problems) -> bool:
     problem = _problem(place.value, kind)
     if problem:
         problems.at("S006", f'"{key}" cannot be this', place, problem)
-    elif kind in ("id", "workflow", "name", "step", "names") and isinstance(place.value, str) and len(place.value) > LONGEST_NAME:
+    elif kind in ("id", "workflow", "name", "step", "names") and any(len(name) > LONGEST_NAME for name in _names(place.value)):
         problems.at("S002", f'"{key}" is longer than {LONGEST_NAME} characters', place, "find a shorter name")
         return False
     return not problem
+
+
+def _names(value: Any) -> list[str]:
+    return [name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)]
 
 
 def _problem(value: Any, kind: str) -> str:

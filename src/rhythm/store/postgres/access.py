@@ -61,12 +61,14 @@ class PostgresAccess(Session, AccessStore):
         self._record(actor, token_acts(before, after), after.now)
         return after
 
-    def _business_roles(self, actor: Actor, now: int) -> tuple[Collection[str] | None, Collection[str]]:
-        """The roles that an actor holds at this moment (None: all), and those that were taken away."""
+    def _business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment for this execution (None: all), and those that were taken away."""
         if actor.token is None:
             return actor.roles, ()
         rows = self.db.all("share_token", id=actor.token)
-        return stored_token(rows[0]).replace(now=now).entitlement() if rows else ((), ())
+        token = stored_token(rows[0]).replace(now=now) if rows else None
+        roots = self.db.all("root_names", ids=[execution_id]) if token and token.limited else []
+        return token.entitlement(roots[0][1] if roots else None) if token else ((), ())
 
     def _authorise(self, actor: Actor | None) -> None:
         """Refuses an act with a token that does not allow it any more; until the end of the transaction it stays as it is."""

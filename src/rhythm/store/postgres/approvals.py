@@ -32,6 +32,9 @@ from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.provenance import provenance_of
 from rhythm.store.reading import Found
 
+OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
+  WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""
+
 
 class PostgresApprovals(PostgresAccess, ApprovalStore):
     @transaction
@@ -43,7 +46,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
             raise UndoneError(None)
         now, contributors, decisions, void = self.db.all("decision_context", id=id, execution_id=execution_id)[0]
         made = [StoredDecision(**row) for row in decisions]
-        held, revoked = self._business_roles(decision.actor, now)
+        held, revoked = self._business_roles(decision.actor, now, execution_id)
         verdict = judge(found[0], made, decision, held, revoked, contributors, now, void)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)
@@ -147,13 +150,15 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         execution_id: str | None,
         before: tuple[int, str] | None,
         limit: int,
+        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
         at, id = before or (None, None)
         where, values = [b"NOT a.held"], dict[str, Any](limit=limit, role=role, execution=execution_id, at=at, id=id, status=status)
+        values["names"] = None if names is None else list(names)
         later = b"(a.created_at, a.id) < (%(at)s, %(id)s)"
         family = b"(a.execution_id = %(execution)s OR (a.execution_id >= %(execution)s || '.' AND a.execution_id < %(execution)s || '/'))"
-        conditions = [(b"a.role = %(role)s", role), (family, execution_id), (later, at)]
+        conditions = [(b"a.role = %(role)s", role), (family, execution_id), (later, at), (OF_ROOTS, names)]
         by_status = {"open": b"a.ended_at IS NULL", "cancelled": b"a.status = 7"}.get(status or "", b"a.decision = %(status)s")
         for condition, value in (*conditions, (by_status, status)):
             if value is not None:

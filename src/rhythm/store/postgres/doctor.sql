@@ -105,7 +105,13 @@ WHERE e.cancel_requested_at < %(before)s AND e.finished_at IS NULL AND e.type = 
 SELECT e.id AS subject, 'it has not begun, and it is not queued' AS message
 FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND r.id IS NULL AND e.status = 0 AND NOT e.held
-  AND (e.type = 1 OR e.paused_at IS NULL OR e.cancel_requested_at IS NOT NULL)
+  AND (e.type = 1 OR e.paused_at IS NULL OR e.cancel_requested_at IS NOT NULL) AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
+
+-- name: terminated_end
+-- What is below an execution that was terminated ends within the grace.
+SELECT t.id AS subject, 'it was terminated ' || ((%(now)s - t.requested_at) / 1000000) || ' s ago, and something below it lives' AS message
+FROM terminations t WHERE t.requested_at < %(before)s
+  AND EXISTS (SELECT 1 FROM executions e WHERE e.id > t.id || '.' AND e.id < t.id || '/' AND e.finished_at IS NULL)
 
 -- name: ready_agrees
 -- A queue row fits its execution. Whoever gives a claim back gives its attempt back, also one that its row counts already.
@@ -152,6 +158,14 @@ SELECT e.id AS subject, 'there is no version ' || e.version || ' of workflow ' |
 FROM executions e WHERE e.finished_at IS NULL AND e.type = 0
   AND NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.name = e.name AND d.version = e.version)
 
+-- name: sources_kept
+-- The text of every version of a workflow is there, and no text is there for nothing.
+SELECT d.name AS subject, 'the text of its version ' || d.version || ' is not there' AS message FROM workflow_definitions d
+WHERE NOT EXISTS (SELECT 1 FROM workflow_sources s WHERE s.hash = d.source_hash)
+UNION ALL
+SELECT s.hash, 'there is a text to which no workflow refers' FROM workflow_sources s
+WHERE NOT EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = s.hash)
+
 -- name: child_ids
 -- A child's id is its parent's with its number, and the whole family has one root.
 SELECT id AS subject, 'it is child ' || child_no || ' of ' || parent_id AS message
@@ -167,6 +181,11 @@ SELECT c.id, 'its parent is a task' FROM executions c JOIN executions p ON p.id 
 UNION ALL
 SELECT id, 'it has no parent, but root ' || root_id || ' and number ' || child_no
 FROM executions WHERE parent_id IS NULL AND (root_id <> id OR child_no <> 0)
+
+-- name: within_generations
+-- An id has a dot for every generation.
+SELECT id AS subject, 'it is ' || (length(id) - length(replace(id, '.', ''))) || ' generations below its root' AS message
+FROM executions WHERE type = 0 AND length(id) - length(replace(id, '.', '')) > 64
 
 -- name: numbers_once
 -- A number stands for one child or one timer.
@@ -284,8 +303,8 @@ FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.s
 
 -- name: contexts
 -- A page of contexts, with what a judge of waits must know. Those that have ended are read over, not left out: a page is
--- cut from the primary key alone, whatever the planner thinks of the rest.
-SELECT c.execution_id, CASE WHEN e.type = 0 THEN e.status END, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL,
+-- cut from the primary key alone, whatever the planner thinks of the rest. So are those that are being ended: nobody wakes them.
+SELECT c.execution_id, CASE WHEN e.type = 0 AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.')) THEN e.status END, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL,
   e.timed_out_at IS NOT NULL, r.id IS NOT NULL, c.seq, c.statement, CASE WHEN e.status < 5 THEN
   coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END, c.owned, c.awaiting
 FROM (SELECT * FROM workflow_execution_context WHERE execution_id > %(after)s ORDER BY execution_id LIMIT %(limit)s) c

@@ -5,10 +5,12 @@ An item whose claim is lost falls out by itself and takes nothing with it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rhythm.ids import child_id
+from rhythm.limits import Limits
 from rhythm.record import Record
 from rhythm.store.access import Act, Actor, act
 from rhythm.store.approvals import message_of
@@ -23,9 +25,10 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
-from rhythm.store.provenance import Sender
+from rhythm.store.provenance import NOBODY, Sender
 
 
 class Known(Record):
@@ -37,6 +40,8 @@ class Known(Record):
     cancelled: bool
     parent_id: str | None
     root_id: str
+    started: int | None  # in its family, as far as it was counted
+    terminated: bool  # it is, or is below, one that was terminated
 
 
 def is_step(turn: TurnCommit) -> bool:
@@ -60,15 +65,16 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
 class Flush:
     """One group commit, inside its transaction."""
 
-    def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
-        self.rows, self.db, self.turns, self.ends = rows, rows.db, turns, ends
+    def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], limits: Limits) -> None:
+        self.rows, self.db, self.turns, self.ends, self.limits = rows, rows.db, turns, ends, limits
         self.acts: dict[Actor, list[Act]] = {}  # for the audit
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        known = self.db.all("executions_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
+        known = self.db.all("members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
         self.known = {row[0]: Known(*row[:-1]) for row in known}
         self.now = known[0][-1] if known else 0
+        self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
 
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held back."""
@@ -106,7 +112,7 @@ class Flush:
 
     def _holds(self, item: TurnCommit | TaskEnd) -> bool:
         row = self.locked.get(item.id)
-        return row is not None and row.fence == item.fence and item.id in self.known
+        return row is not None and row.fence == item.fence and item.id in self.known and not self.known[item.id].terminated
 
     # ends of tasks
 
@@ -141,6 +147,8 @@ class Flush:
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
         held = [turn for turn in self.turns if self._holds(turn) and self.known[turn.id].status < TERMINAL]
+        self.full = self._count([turn for turn in held if turn.starts])
+        held = [turn for turn in held if turn.id not in self.full]
         names = ("id", "seq", "fence", "statement", "owned", "awaiting")
         rows = [
             {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
@@ -150,6 +158,26 @@ class Flush:
         won = [turn for turn in held if turn.id in accepted]
         self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
         return won
+
+    def _count(self, turns: Sequence[TurnCommit]) -> dict[str, str]:
+        """Which of these turns start more than there may be, and why; the others are counted."""
+        limits, full = self.limits, dict[str, str]()
+        if many := {turn.id: len(turn.starts) for turn in turns if may_have_many(turn, limits)}:
+            alive = dict(self.db.all("live_children", ids=list(many), limit=limits.children))
+            full |= {id: many_children(limits) for id, starts in many.items() if alive[id] + starts > limits.children}
+        over = {self.known[turn.id].root_id for turn in turns if (self.known[turn.id].started or 0) > limits.family}
+        crowded = {root for root in sorted(over) if self._is_full(root)}
+        full |= {turn.id: full_family(limits) for turn in turns if self.known[turn.id].root_id in crowded}
+        added = Counter[str]()
+        for turn in turns:
+            added[self.known[turn.id].root_id] += counted(turn, limits) if turn.id not in full else 0
+        self.db.batch("count_families", [dict(root=root, started=n) for root, n in sorted(added.items()) if n])
+        return full
+
+    def _is_full(self, root: str) -> bool:
+        limit = self.limits.family
+        alive = self.db.all("recount_family", root=root, limit=limit, now=self.now, rest_us=COUNT_EVERY_US)
+        return not alive or bool(alive[0][0] > limit)
 
     def _write_children(self, won: Sequence[TurnCommit]) -> None:
         done = [
@@ -235,7 +263,14 @@ class Flush:
 
     def _allowed(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> Sequence[NewSignal]:
         """Those that whoever asked for their senders might have sent: the others reach nobody."""
-        return [signal for signal in signals if signal.sender is None or senders[signal.sender].provenance.allows("execution:signal")]
+        limited = [signal for signal in signals if signal.sender is not None and senders[signal.sender].provenance.limited]
+        roots = dict(self.db.all("root_names", ids=[signal.execution_id for signal in limited])) if limited else {}
+
+        def may(signal: NewSignal) -> bool:
+            provenance = senders[signal.sender].provenance if signal.sender is not None else NOBODY
+            return provenance.allows("execution:signal", roots.get(signal.execution_id))
+
+        return [signal for signal in signals if may(signal)]
 
     def _acted(self, sender: Sender, id: str, done: Act) -> None:
         """What a turn does to others is an act of whoever started it, if that is known."""
@@ -297,7 +332,7 @@ class Flush:
 
     def _answer(self, turn: TurnCommit, won: bool, left: bool, wakes: dict[str, int], promoted: dict[int, int]) -> Committed:
         if not won:
-            return Committed(turn.id, "lost")
+            return Committed(turn.id, "full", refusal=self.full[turn.id]) if turn.id in self.full else Committed(turn.id, "lost")
         if turn.end == "finish":
             return Committed(turn.id, "finished")
         if left:

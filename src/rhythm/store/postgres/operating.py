@@ -9,14 +9,15 @@ from rhythm.store.access import Act, Actor
 from rhythm.store.base import CANCELLED, TASK, TERMINAL, WORKFLOW
 from rhythm.store.operating import TERMINATED, OperatingStore, Selection, Standing
 from rhythm.store.postgres.access import PostgresAccess
-from rhythm.store.postgres.connection import SQL, AgainError
+from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.rows import End
-from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.postgres.session import alone, service, transaction
 
 CONDITIONS = {
     "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
     "type": b"type = %(type)s", "created_after": b"created_at >= %(created_after)s", "created_before": b"created_at < %(created_before)s",
     "held": b"paused_at IS NOT NULL", "unheld": b"paused_at IS NULL", "unasked": b"cancel_requested_at IS NULL",
+    "names": b"name = ANY(%(names)s::text[])",
     "unretried": b"NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
     "attributes": b"""NOT EXISTS (SELECT 1 FROM jsonb_each(%(attributes)s::jsonb) w
         WHERE (x.attributes::jsonb -> w.key) IS DISTINCT FROM w.value)""",
@@ -25,26 +26,51 @@ CONDITIONS = {
 
 class PostgresOperating(PostgresAccess, OperatingStore):
     @transaction
-    def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+    def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         known = self.db.all("executions_of", ids=list(ids))
-        live = [row[0] for row in known if row[2] < TERMINAL]
-        ended = self._terminate(live, [row[4] for row in known], known[0][-1]) if live else set()
-        self._record(actor, [Act("execution.terminate", id) for id in live if id in ended])
+        live = [row for row in known if row[2] < TERMINAL]
+        if not live:
+            return {row[0]: False for row in known}
+        self.db.do("mark_terminated", ids=[row[0] for row in live if row[1] == WORKFLOW], now=known[0][-1])
+        ended = self._terminate({row[0]: row[4] for row in live})
+        self._record(actor, [Act("execution.terminate", row[0]) for row in live if row[0] in ended])
         return {row[0]: row[0] in ended for row in known}
 
-    def _terminate(self, ids: Sequence[str], parents: Sequence[str | None], now: int) -> set[str]:
-        """Nobody makes a child of a workflow whose context we hold; what was made before we had it is looked for once more."""
-        found = {id for id, _, _ in self.db.all("live_family", ids=ids)}
-        self.rows.lock([*found, *parents])
+    def end_terminated(self, limit: int) -> list[str]:
+        tasks = dict(self._all("terminated_tasks", limit=limit))
+        workflows = {} if tasks else dict(self._all("terminated_workflows", limit=limit))
+        tasks = tasks or (dict(self._all("tasks_of", ids=list(workflows), limit=limit)) if workflows else {})
+        workflows = workflows if len(tasks) < limit else {}  # those of whom there may be more tasks are for a later pass
+        if not tasks and not workflows:
+            self._forget_terminations()
+            return []
+        return sorted(self._end_found({**tasks, **workflows}))
+
+    @service
+    def _forget_terminations(self) -> None:
+        self.db.do("forget_terminations")
+
+    @service
+    def _end_found(self, found: Mapping[str, str | None]) -> set[str]:
+        return self._terminate(found)
+
+    def _terminate(self, found: Mapping[str, str | None]) -> set[str]:
+        """Ends these executions, given with their parents: which of them had not ended. Nobody below is woken: it is marked, and gets on
+        no more."""
+        self.rows.lock([*found, *found.values()])
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(found))}
-        family = {id: (type, status) for id, type, status in self.db.all("live_family", ids=ids)}
-        if not family.keys() <= found:
-            raise AgainError
-        workflows = {id: (*raised[id], status) for id, (type, status) in family.items() if type == WORKFLOW}
-        self._end_at_once(workflows, now)
-        self.rows.finish([End(id, CANCELLED, TERMINATED) for id, (type, _) in family.items() if type == TASK], now)
-        self.db.do("delete_ready", ids=list(family))
-        return set(family)
+        rows = [row for row in self.db.all("executions_of", ids=list(found)) if row[2] < TERMINAL]
+        if not rows:
+            return set()
+        now = rows[0][-1]
+        self._end_at_once({row[0]: (*raised[row[0]], row[2]) for row in rows if row[1] == WORKFLOW}, now)
+        tasks = [row[0] for row in rows if row[1] == TASK]
+        if tasks:
+            self.db.do("delete_ready", ids=tasks)
+        self.rows.finish([End(id, CANCELLED, TERMINATED) for id in tasks], now)
+        ended = {row[0] for row in rows}
+        self.db.do("delete_ended_ready", ids=sorted({*ended, *(id for id in found.values() if id is not None)}))
+        return ended
 
     def _end_at_once(self, workflows: Mapping[str, tuple[int, int, int]], now: int) -> None:
         self.db.do("skip_turn", ids=list(workflows))
@@ -54,7 +80,7 @@ class PostgresOperating(PostgresAccess, OperatingStore):
             for id, (seq, fence, status) in workflows.items()
         ]  # fmt: skip
         self.db.batch("insert_history", told, now=now)
-        self.rows.end_workflows([End(id, CANCELLED, TERMINATED, fence) for id, (_, fence, _) in workflows.items()], now)
+        self.rows.end_workflows([End(id, CANCELLED, TERMINATED, fence) for id, (_, fence, _) in workflows.items()], now, wakes=False)
 
     @alone
     def count(self, selection: Selection) -> tuple[int, int]:
@@ -78,4 +104,5 @@ def _meant(selection: Selection) -> bytes:
 
 
 def _values(selection: Selection) -> dict[str, Any]:
-    return {**{name: getattr(selection, name) for name in CONDITIONS}, "statuses": list(selection.statuses)}
+    values = {name: getattr(selection, name) for name in CONDITIONS}
+    return {**values, "statuses": list(selection.statuses), "names": list(selection.names or ())}

@@ -1,9 +1,32 @@
--- name: live_family
--- Executions and everything below them, but for what has ended; parents come first.
-SELECT DISTINCT c.id, c.type, c.status FROM unnest(%(ids)s::text[]) AS x(id) CROSS JOIN LATERAL (
-  SELECT id, type, status FROM executions WHERE id = x.id AND status < 5
-  UNION ALL SELECT id, type, status FROM executions WHERE id >= x.id || '.' AND id < x.id || '/' AND status < 5 OFFSET 0) AS c
-ORDER BY c.id
+-- name: mark_terminated
+INSERT INTO terminations (id, requested_at) SELECT x.id, %(now)s FROM unnest(%(ids)s::text[]) AS x(id) ORDER BY x.id ON CONFLICT (id) DO NOTHING
+
+-- name: terminated_tasks
+-- Tasks of those that were terminated themselves.
+SELECT e.id, e.parent_id FROM terminations t CROSS JOIN LATERAL (
+  SELECT id, parent_id FROM executions WHERE parent_id = t.id AND finished_at IS NULL AND type = 1 LIMIT %(limit)s) AS e
+LIMIT %(limit)s
+
+-- name: terminated_workflows
+-- Workflows below one that was terminated, parents first.
+SELECT e.id, e.parent_id FROM terminations t CROSS JOIN LATERAL (
+  SELECT id, parent_id FROM executions WHERE finished_at IS NULL AND type = 0 AND id > t.id || '.' AND id < t.id || '/'
+  ORDER BY id LIMIT %(limit)s) AS e
+ORDER BY e.id LIMIT %(limit)s
+
+-- name: tasks_of
+SELECT e.id, e.parent_id FROM unnest(%(ids)s::text[]) AS x(id) CROSS JOIN LATERAL (
+  SELECT id, parent_id FROM executions WHERE parent_id = x.id AND finished_at IS NULL AND type = 1 LIMIT %(limit)s) AS e
+LIMIT %(limit)s
+
+-- name: forget_terminations
+DELETE FROM terminations t WHERE NOT EXISTS (
+    SELECT 1 FROM executions e WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > t.id || '.' AND e.id < t.id || '/')
+  AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.parent_id = t.id AND e.finished_at IS NULL)
+
+-- name: delete_ended_ready
+-- A child that ends wakes its parent; one that has ended itself is in no queue.
+DELETE FROM ready r USING executions e WHERE r.id = ANY(%(ids)s::text[]) AND e.id = r.id AND e.status >= 5
 
 -- name: standing
 SELECT id, state, queue, order_key, due_at, claimed_by FROM ready WHERE id = ANY(%(ids)s::text[])

@@ -6,27 +6,48 @@
 SELECT now_us()
 
 -- name: register_definitions
-INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
-SELECT x.name, x.version, x.language, x.source, x.program, x.file, now_us(),
-  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord)
-FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(source)s::text[], %(program)s::text[], %(file)s::text[])
-  WITH ORDINALITY AS x(name, version, language, source, program, file, ord)
+-- A version that is there is left as it is: only its place among the versions of its name changes.
+INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
+SELECT x.name, x.version, x.language, x.file, now_us(),
+  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
+  x.source_hash, x.program
+FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(file)s::text[], %(source_hash)s::text[], %(program)s::text[])
+  WITH ORDINALITY AS x(name, version, language, file, source_hash, program, ord)
 WHERE x.version IS DISTINCT FROM
   (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
+
+-- name: keep_sources
+-- Only texts that a version refers to: one whose workflows were all there before is not needed.
+INSERT INTO workflow_sources (hash, text)
+SELECT x.hash, x.text FROM unnest(%(hash)s::text[], %(text)s::text[]) AS x(hash, text)
+WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash) ON CONFLICT (hash) DO NOTHING
 
 -- name: lock_definitions
 LOCK TABLE workflow_definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: definition_current
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = %(name)s ORDER BY registration DESC LIMIT 1
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = %(name)s ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = %(name)s AND d.version = %(version)s
 
--- name: definitions
-SELECT name, version, language, source, program, file, registered_at FROM workflow_definitions d
-WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name) ORDER BY name
+-- name: program
+SELECT program FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
+
+-- name: current_definitions
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM unnest(%(names)s::text[]) AS x(name)
+CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1) d
+
+-- name: definitions_after
+-- From name to name along the index: however many versions there are of one, it is one step.
+WITH RECURSIVE names(name) AS (
+  (SELECT name FROM workflow_definitions WHERE name > %(after)s ORDER BY name LIMIT 1)
+  UNION ALL SELECT (SELECT d.name FROM workflow_definitions d WHERE d.name > n.name ORDER BY d.name LIMIT 1) FROM names n WHERE n.name IS NOT NULL)
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
+CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
@@ -191,7 +212,8 @@ SELECT
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
+  EXISTS (SELECT 1 FROM terminations)
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
@@ -295,6 +317,10 @@ FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.e
 SELECT execution_id, id, name, payload, received_at FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
+-- name: mailed
+-- The signals of one, without what they bring, which may be large.
+SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
+
 -- name: step
 -- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
 -- takes `won` for one row, and would go through all of it for each task; an IN that is not the condition itself it looks up by hash.
@@ -371,6 +397,31 @@ WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS 
 
 -- name: executions_of
 SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])
+
+-- name: members_of
+-- The same, with the count of the family, and whether it is below one that was terminated. Both tables are all but empty.
+SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL, e.parent_id, e.root_id, f.started,
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))), now_us()
+FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: count_families
+INSERT INTO families (root_id, started) SELECT * FROM unnest(%(root)s::text[], %(started)s::bigint[]) AS x(root, started) ORDER BY root
+ON CONFLICT (root_id) DO UPDATE SET started = families.started + excluded.started
+
+-- name: recount_family
+-- Those who live take the place of the count that is over the limit; not at once again if there were too many.
+WITH x AS MATERIALIZED (SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM executions e
+      WHERE e.finished_at IS NULL AND e.type = 0 AND e.id >= %(root)s || '.' AND e.id < %(root)s || '/'
+      ORDER BY e.id LIMIT %(limit)s + 1) AS workflows)
+    + (SELECT count(*) FROM (SELECT 1 FROM ready r
+      WHERE r.kind = 1 AND r.id >= %(root)s || '.' AND r.id < %(root)s || '/' ORDER BY r.id LIMIT %(limit)s + 1) AS tasks) AS alive)
+UPDATE families f SET started = x.alive, full_at = CASE WHEN x.alive > %(limit)s THEN %(now)s::bigint END
+FROM x WHERE f.root_id = %(root)s AND f.started > %(limit)s AND (f.full_at IS NULL OR f.full_at <= %(now)s::bigint - %(rest_us)s::bigint) RETURNING f.started
+
+-- name: live_children
+SELECT x.id, (SELECT count(*) FROM (SELECT 1 FROM executions e WHERE e.parent_id = x.id AND e.finished_at IS NULL LIMIT %(limit)s + 1) AS c)
+FROM unnest(%(ids)s::text[]) AS x(id)
 
 -- name: finish
 -- The only statement that sets a terminal status of what had a row before.
@@ -659,6 +710,7 @@ WHERE leases.holder = excluded.holder OR leases.expires_at <= now_us() RETURNING
 -- name: parked
 SELECT e.id FROM executions e LEFT JOIN ready r ON r.id = e.id
 WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > %(after)s AND e.paused_at IS NULL AND NOT e.held AND r.id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE starts_with(e.id, t.id || '.'))
 ORDER BY e.id LIMIT %(limit)s
 
 -- name: without_rows
@@ -684,6 +736,12 @@ SELECT e.id FROM executions e WHERE e.parent_id IS NULL AND e.finished_at IS NOT
   AND NOT EXISTS (SELECT 1 FROM executions c WHERE c.id > e.id || '.' AND c.id < e.id || '/' AND c.status < 5)
   AND NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = e.id AND n.status < 5)
 ORDER BY e.finished_at LIMIT %(limit)s
+
+-- name: prune_terminations
+DELETE FROM terminations t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
+
+-- name: prune_families
+DELETE FROM families WHERE root_id = ANY(%(ids)s::text[])
 
 -- name: prune_ready
 DELETE FROM ready t USING unnest(%(ids)s::text[]) AS x(id) WHERE t.id = x.id OR (t.id >= x.id || '.' AND t.id < x.id || '/')
@@ -727,6 +785,18 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
   coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
+
+-- name: root_names
+-- What is at the root of these: rights go by its name.
+SELECT e.id, r.name FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
+
+-- name: names
+-- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
+WITH RECURSIVE found(prefix, name) AS (
+  SELECT p COLLATE "C", (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p) FROM unnest(%(prefixes)s::text[]) p
+  UNION ALL SELECT prefix, (SELECT min(e.name) FROM executions e WHERE e.parent_id IS NULL AND e.name > found.name)
+  FROM found WHERE left(name, length(prefix)) = prefix)
+SELECT name FROM found WHERE left(name, length(prefix)) = prefix
 
 -- name: stamps
 -- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.

@@ -1,8 +1,8 @@
 """What several transactions have in common: the lock pass, waking, starting, ending. Always inside a transaction.
 
-Locks are taken in one order: types of events, all ready rows in one sorted pass, contexts and their blobs, executions, timers and
-signals, approvals, contributors, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way (a
-wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
+Locks are taken in one order: types of events, all ready rows in one sorted pass, families, contexts and their blobs, executions, timers
+and signals, approvals, contributors, the token of whoever acts, and last the head of the audit. Rows of `ready` that are made on the way
+(a wake of one who sleeps) may meet those of another transaction; then one of the two is run again.
 """
 
 from __future__ import annotations
@@ -170,9 +170,9 @@ class Rows:
         self.wake((parent for _, parent in ended), now)
         return {row[0] for row in ended}
 
-    def end_workflows(self, ends: Sequence[End], now: int) -> None:
+    def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
-        self.flag([Range(end.id) for end in ends if end.status not in ORDERLY], now)
+        self.flag([Range(end.id) for end in ends if end.status not in ORDERLY], now, wakes)
         if ends:
             orderly = [end.id for end in ends if end.status in ORDERLY]
             self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly, now=now)
@@ -185,13 +185,13 @@ class Rows:
         self.db.do("delete_unclaimed", ids=ids)
         return self.finish([End(id, status, value) for (id,) in self.db.all("not_ready", ids=ids)], now)
 
-    def flag(self, ranges: Sequence[Range], now: int) -> None:
+    def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         rows = [fields(numbers) for numbers in ranges]
         self.db.batch("cancel_timers", rows, now=now)
         self.db.batch("cancel_waits", rows, now=now)
         workflows = [id for id, type in self.db.batch("flag_children", rows, now=now) if type == WORKFLOW]
-        if workflows:
+        if workflows and wakes:
             self.free_delayed(workflows)
             self.wake(workflows, now)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.rows import fields
 from rhythm.store.postgres.session import Session, alone, transaction
-from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
+from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
 
 if TYPE_CHECKING:
     from rhythm.store.access import Act, Actor
@@ -28,9 +28,21 @@ class PostgresSchedules(Session):
         def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]: ...
 
     @alone
-    def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
-        rows = self.db.all("all_schedules") if names is None else self.db.all("schedules", names=list(names))
+    def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
+        rows = self.db.all("schedules", names=list(names))
         return _schedules(rows), rows[0][-1] if rows else self.db.now()
+
+    @alone
+    def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
+        return [Schedule(*row) for row in self.db.all("schedules_after", after=after, limit=limit, brief=brief)]
+
+    @alone
+    def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
+        rows = self.db.all("schedules", names=list(names))
+        running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
+        for name, id in self.db.all("running_fires", names=list(names)):
+            running.setdefault(name, []).append(id)
+        return [Due(Schedule(*row[:-2]), tuple(running.get(row[0], ())), row[-1], row[-2]) for row in rows]
 
     @alone
     def fires(self, name: str, limit: int) -> list[Fire]:
@@ -63,29 +75,25 @@ class PostgresSchedules(Session):
         return list(dict.fromkeys(due)), min(((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None)
 
     @transaction
-    def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
+    def fire_schedules(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
         if actor is None:
             self.db.hasten()
-        rows = self.db.all("lock_free_schedules" if actor is None else "lock_schedules", names=list(names))
-        if not rows:
-            return []
-        self.db.do("settle_fires", names=[row[0] for row in rows])
-        running: dict[str, list[str]] = {row[0]: [] for row in rows}
-        for name, id in self.db.all("running_fires", names=list(running)):
-            running[name].append(id)
-        now = rows[0][-1]
-        firings = plan([Due(schedule, tuple(running[schedule.name]), now) for schedule in _schedules(rows)])
-        fires = self._fire_slots(firings, now)
+        names = [firing.name for firing in firings]
+        rows = self.db.all("lock_free_schedules" if actor is None else "lock_revisions", names=names)
+        revisions, now = {name: revision for name, revision, _ in rows}, rows[0][-1] if rows else 0
+        held = {each.name: each for each in firings if each.name in revisions and each.revision in (None, revisions[each.name])}
+        fires = self._fire_slots(list(held.values()), now) if held else []
         self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
-        return fires
+        return fires, [name for name in names if name not in held]
 
     def _fire_slots(self, firings: Sequence[Firing], now: int) -> list[Fire]:
+        self.db.do("settle_fires", names=[firing.name for firing in firings])
         if cancels := [id for firing in firings for id in firing.cancels]:
             self._cancel(cancels)
         fires = self._start_slots(self._unknown_slots([fire for firing in firings for fire in firing.fires]))
         rows = [{name: getattr(fire, name) for name in FIRE} for fire in fires if fire.outcome != REPEATED]
         self.db.batch("insert_fires", rows, now=now)
-        moved = [dict(name=each.name, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
+        moved = [dict(name=each.name, revision=each.revision, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
         self.db.batch("move_schedules", moved)
         if fires:
             self.db.do("trim_fires", names=sorted({fire.schedule for fire in fires}), kept=KEPT)
@@ -107,4 +115,4 @@ class PostgresSchedules(Session):
 
 
 def _schedules(rows: Sequence[Row]) -> list[Schedule]:
-    return [Schedule(*row[:-1]) for row in rows]
+    return [Schedule(*row[:-2]) for row in rows]

@@ -1,26 +1,27 @@
--- name: all_schedules
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, now_us()
-FROM schedules ORDER BY name
+-- name: schedules_after
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, CASE WHEN %(brief)s THEN 'null' ELSE inputs END, overlap, catch_up, origin, next_at,
+  queued_at, paused_at, paused_by, paused_reason, created_at, created_by, updated_at, provenance
+FROM schedules WHERE name > %(after)s ORDER BY name LIMIT %(limit)s
 
 -- name: schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, now_us()
+  created_at, created_by, updated_at, provenance, revision, now_us()
 FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name
 
 -- name: lock_schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, now_us()
+  created_at, created_by, updated_at, provenance, revision, now_us()
 FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
 
 -- name: lock_free_schedules
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, now_us()
-FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE SKIP LOCKED
+SELECT name, revision, now_us() FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE SKIP LOCKED
+
+-- name: lock_revisions
+SELECT name, revision, now_us() FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
 
 -- name: lock_schedules_of
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, now_us()
+  created_at, created_by, updated_at, provenance, revision, now_us()
 FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER BY name FOR UPDATE
 
 -- name: due_schedules
@@ -35,8 +36,8 @@ UNION ALL
 
 -- name: put_schedules
 INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance)
-SELECT * FROM unnest(%(name)s::text[], %(workflow)s::text[], %(cron)s::text[], %(tz)s::text[], %(every_us)s::bigint[], %(anchor_at)s::bigint[],
+  created_at, created_by, updated_at, provenance, revision)
+SELECT *, nextval('fences') FROM unnest(%(name)s::text[], %(workflow)s::text[], %(cron)s::text[], %(tz)s::text[], %(every_us)s::bigint[], %(anchor_at)s::bigint[],
   %(at)s::bigint[], %(inputs)s::text[], %(overlap)s::text[], %(catch_up)s::int[], %(origin)s::text[], %(next_at)s::bigint[],
   %(queued_at)s::bigint[], %(paused_at)s::bigint[], %(paused_by)s::text[], %(paused_reason)s::text[], %(created_at)s::bigint[],
   %(created_by)s::text[], %(updated_at)s::bigint[], %(provenance)s::text[])
@@ -44,22 +45,26 @@ ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.c
   anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
   origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
   paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at,
-  provenance = excluded.provenance
+  provenance = excluded.provenance, revision = excluded.revision
 
 -- name: delete_schedules
 WITH gone AS (DELETE FROM schedules WHERE name = ANY(%(names)s::text[]))
 DELETE FROM schedule_fires WHERE schedule = ANY(%(names)s::text[])
 
 -- name: move_schedules
-UPDATE schedules s SET next_at = x.next_at, queued_at = x.queued_at
-FROM unnest(%(name)s::text[], %(next_at)s::bigint[], %(queued_at)s::bigint[]) AS x(name, next_at, queued_at) WHERE s.name = x.name
+-- Without a revision the slots stay as they are; but whoever has planned what to do about them must look again.
+UPDATE schedules s SET revision = nextval('fences'), next_at = CASE WHEN x.revision IS NULL THEN s.next_at ELSE x.next_at END,
+  queued_at = CASE WHEN x.revision IS NULL THEN s.queued_at ELSE x.queued_at END
+FROM unnest(%(name)s::text[], %(revision)s::bigint[], %(next_at)s::bigint[], %(queued_at)s::bigint[]) AS x(name, revision, next_at, queued_at)
+WHERE s.name = x.name
 
 -- name: settle_fires
 UPDATE schedule_fires f SET open = false WHERE f.schedule = ANY(%(names)s::text[]) AND f.open
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = f.execution_id AND e.status < 5)
 
 -- name: running_fires
-SELECT schedule, execution_id FROM schedule_fires WHERE schedule = ANY(%(names)s::text[]) AND open ORDER BY schedule, slot_at
+SELECT f.schedule, f.execution_id FROM schedule_fires f JOIN executions e ON e.id = f.execution_id AND e.status < 5
+WHERE f.schedule = ANY(%(names)s::text[]) AND f.open ORDER BY f.schedule, f.slot_at
 
 -- name: known_slots
 SELECT f.schedule, f.slot_at FROM unnest(%(schedule)s::text[], %(slot_at)s::bigint[]) AS x(schedule, slot_at)

@@ -40,6 +40,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listed,
     Listening,
     Loaded,
     LoadedTask,
@@ -84,7 +85,10 @@ from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
 
 PACKAGE = "rhythm.store.postgres"
-PRUNED = "ready contexts executions history timers signals blobs waits approvals decisions resumes contributors".split()
+PRUNED = (
+    "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes",
+    "contributors", "families", "terminations",
+)  # fmt: skip
 ROW = StoredExecution._fields[: StoredExecution._fields.index("seq")]  # what of it stands in `executions`; the rest is its context
 
 
@@ -157,9 +161,12 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         self.db.do("lock_definitions")
-        acts = base.registered_acts(definitions, _definitions(self.db.all("definitions"))) if actor else []
-        rows = [fields(definition) for definition in definitions]
-        self.db.batch("register_definitions", _columns(rows, *Definition._fields[:6]))
+        names = [definition.name for definition in definitions]
+        acts = base.registered_acts(definitions, _listed(self.db.all("current_definitions", names=names))) if actor else []
+        hashes = base.source_hashes(definitions)
+        rows = [{**fields(definition), "source_hash": hashes[definition.source]} for definition in definitions]
+        self.db.batch("register_definitions", _columns(rows, "name", "version", "language", "file", "source_hash", "program"))
+        self.db.batch("keep_sources", [{"hash": hash, "text": text} for text, hash in hashes.items()])
         self._set_triggers(definitions)
         if schedules is not None:
             self._register_schedules(definitions, schedules)
@@ -187,8 +194,17 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return Definition(*rows[0]) if rows else None
 
     @alone
-    def definitions(self) -> list[tuple[Definition, int]]:
-        return _definitions(self.db.all("definitions"))
+    def program(self, name: str, version: str) -> str | None:
+        rows = self.db.all("program", name=name, version=version)
+        return str(rows[0][0]) if rows else None
+
+    @alone
+    def current(self, names: Sequence[str]) -> dict[str, Listed]:
+        return _listed(self.db.all("current_definitions", names=list(names)))
+
+    @alone
+    def definitions(self, after: str, limit: int) -> list[Listed]:
+        return [Listed(*row) for row in self.db.all("definitions_after", after=after, limit=limit)]
 
     # starting
 
@@ -397,6 +413,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             boxes.setdefault(id, []).append(Mail(*row))
         return boxes
 
+    @alone
+    def mailed(self, id: str) -> list[Mail]:
+        return [Mail(*row) for row in self.db.all("mailed", id=id)]
+
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
@@ -412,7 +432,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
         """The steps come last: they see whom the others have woken."""
-        flush = Flush(self.rows, turns, ends)
+        flush = Flush(self.rows, turns, ends, self.limits)
         answers, accepted = flush.run()
         answers = [*answers, *(steps(self.rows, plain) if plain else ())]
         for actor, acts in flush.acts.items():
@@ -437,7 +457,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         if connection.info.transaction_status is TransactionStatus.INERROR:
             return "aborted"
         joined = Joined(connection, self.db, tells=False)
-        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end]).run())
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined), (), [end], self.limits).run())
         freed |= joined.freed
         return "kept" if end.id in accepted else "lost"
 
@@ -678,18 +698,30 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         before: tuple[int, str] | None,
         limit: int,
         brief: bool = False,
+        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         at, id = before or (None, None)
         where, values = [b"parent_id IS NULL"], dict[str, Any](limit=limit, name=name, status=status, at=at, id=id)
-        later = b"(created_at, id) < (%(at)s, %(id)s)"
+        later = b"(created_at, id) < (%(at)s, %(id)s)" if names is None else b"(name, created_at, id) < (n, %(at)s, %(id)s)"
         for condition, value in ((b"name = %(name)s", name), (b"status = %(status)s", status), (later, at)):
             if value is not None:
                 where.append(condition)
-        order = b" ORDER BY created_at DESC, id DESC LIMIT %(limit)s"
-        columns = BRIEF.encode() if brief else b"*"
-        text = b"SELECT " + columns + b" FROM (" + SQL["execution"] + b") e WHERE " + b" AND ".join(where) + order
+        order, columns = b" created_at DESC, id DESC LIMIT %(limit)s", BRIEF.encode() if brief else b"e.*"
+        text = b"(" + SQL["execution"] + b") e WHERE " + b" AND ".join(where)
+        if names is not None:
+            # Of each as many as are wanted, however rare they are among others. As a range of names, not as one name: then only the
+            # index of names has them in this order, and no planner goes through all that are newer.
+            values["names"], one = list(names), b" AND name >= n AND name <= n ORDER BY name DESC," + order
+            text = b"unnest(%(names)s::text[]) n CROSS JOIN LATERAL (SELECT e.* FROM " + text + one + b") e"
+        text = b"SELECT " + columns + b" FROM " + text + b" ORDER BY" + order
         return self._executions(text, values, brief, most_bytes)
+
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        return [row[0] for row in self._all("names", prefixes=list(prefixes))]
+
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._all("root_names", ids=list(ids)))
 
     @alone
     def children(
@@ -805,5 +837,5 @@ def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, A
     return [{name: row[name] for name in names} for row in rows]
 
 
-def _definitions(rows: Sequence[Row]) -> list[tuple[Definition, int]]:
-    return [(Definition(*row[:-1]), row[-1]) for row in rows]
+def _listed(rows: Sequence[Row]) -> dict[str, Listed]:
+    return {row[0]: Listed(*row) for row in rows}

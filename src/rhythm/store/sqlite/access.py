@@ -82,12 +82,13 @@ class SqliteAccess(Session, AccessStore):
         self._record(actor, token_acts(before, after), now)
         return after
 
-    def _business_roles(self, actor: Actor, now: int) -> tuple[Collection[str] | None, Collection[str]]:
-        """The roles that an actor holds at this moment (None: all), and those that were taken away."""
+    def _business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment for this execution (None: all), and those that were taken away."""
         if actor.token is None:
             return actor.roles, ()
         token = self._token(actor.token, now)
-        return token.entitlement() if token else ((), ())
+        root = self._one("root_names", json.dumps([execution_id])) if token and token.limited else None
+        return token.entitlement(root and root[1]) if token else ((), ())
 
     def _authorise(self, actor: Actor | None, now: int) -> None:
         """Refuses an act with a token that does not allow it any more."""

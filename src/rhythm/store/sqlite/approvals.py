@@ -35,6 +35,9 @@ from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
 from rhythm.store.sqlite.session import SQL, US
 
+OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
+  WHERE i.id = a.execution_id AND r.name IN (SELECT value FROM json_each(?)))"""
+
 
 class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
     def decide(self, id: str, decision: Decision) -> Verdict | None:
@@ -42,7 +45,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             approval, now, actor = self._approval(id), self.clock(), decision.actor
             if approval is None or approval.held:
                 return None
-            held, revoked = self._business_roles(actor, now)
+            held, revoked = self._business_roles(actor, now, approval.execution_id)
             contributors = [name for (name,) in self._all("contributors", approval.execution_id)]
             void = [token for (token,) in self._all("void_tokens", id)]
             verdict = judge(approval, self._decisions([id]), decision, held, revoked, contributors, now, void)
@@ -199,13 +202,14 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         execution_id: str | None,
         before: tuple[int, str] | None,
         limit: int,
+        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[StoredApproval]:
         where, args = ["NOT a.held"], list[Any]()
         family = "(a.execution_id = ? OR (a.execution_id >= ? AND a.execution_id < ?))"
         conditions = (
             ("a.role = ?", role), (family, execution_id, f"{execution_id}.", f"{execution_id}/"),
-            ("(a.created_at, a.id) < (?, ?)", *(before or [None])),
+            ("(a.created_at, a.id) < (?, ?)", *(before or [None])), (OF_ROOTS, None if names is None else json.dumps(names)),
         )  # fmt: skip
         for condition, *values in conditions:
             if values[0] is not None:

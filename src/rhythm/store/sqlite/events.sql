@@ -1,9 +1,12 @@
 -- name: forget_triggers
-DELETE FROM event_triggers WHERE workflow = :workflow AND type NOT IN (SELECT value FROM json_each(:types))
+DELETE FROM event_triggers WHERE workflow IN (SELECT value FROM json_each(:names)) AND NOT EXISTS (
+  SELECT 1 FROM json_each(:triggers) x
+  WHERE json_extract(x.value, '$[0]') = event_triggers.type AND json_extract(x.value, '$[1]') = event_triggers.workflow)
 
 -- name: set_triggers
 INSERT INTO event_triggers (type, workflow, version, queue, timeout_s)
-SELECT value, :workflow, :version, :queue, :timeout_s FROM json_each(:types) WHERE true
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
+  json_extract(value, '$[4]') FROM json_each(:triggers) WHERE true
 ON CONFLICT (type, workflow) DO UPDATE SET version = excluded.version, queue = excluded.queue, timeout_s = excluded.timeout_s
 
 -- name: triggers

@@ -13,6 +13,7 @@ CONDITIONS = {
     "statuses": "status IN (SELECT value FROM json_each(:statuses))", "workflow": "name = :workflow", "queue": "queue = :queue",
     "type": "type = :type", "created_after": "created_at >= :created_after", "created_before": "created_at < :created_before",
     "held": "paused_at IS NOT NULL", "unheld": "paused_at IS NULL", "unasked": "cancel_requested_at IS NULL",
+    "names": "name IN (SELECT value FROM json_each(:names))",
     "unretried": "NOT EXISTS (SELECT 1 FROM executions n WHERE n.retry_of = x.id)",
     "attributes": """NOT EXISTS (SELECT 1 FROM json_each(:attributes) w WHERE NOT EXISTS (
         SELECT 1 FROM json_each(x.attributes) a WHERE a.key = w.key AND a.value IS w.value
@@ -40,4 +41,4 @@ def _meant(selection: Selection) -> str:
 
 def _values(selection: Selection) -> dict[str, Any]:
     values = {name: getattr(selection, name) for name in CONDITIONS}
-    return {**values, "statuses": json.dumps(selection.statuses)}
+    return {**values, "statuses": json.dumps(selection.statuses), "names": json.dumps(selection.names)}

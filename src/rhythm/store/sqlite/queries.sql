@@ -5,22 +5,46 @@ UPDATE fences SET n = n + 1 RETURNING n
 -- A whole batch of claims draws its fences at once.
 UPDATE fences SET n = n + ? RETURNING n
 
--- name: register_definition
-INSERT INTO workflow_definitions (name, version, language, source, program, file, registered_at, registration)
-VALUES (:name, :version, :language, :source, :program, :file, now_us(),
-        (SELECT coalesce(max(registration), 0) + 1 FROM workflow_definitions WHERE name = :name))
+-- name: register_definitions
+-- A version that is there is left as it is: only its place among the versions of its name changes.
+INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
+SELECT x.name, x.version, x.language, x.file, now_us(),
+  (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
+  x.source_hash, x.program
+FROM (SELECT key AS ord, json_extract(value, '$[0]') AS name, json_extract(value, '$[1]') AS version, json_extract(value, '$[2]') AS language,
+        json_extract(value, '$[3]') AS file, json_extract(value, '$[4]') AS source_hash, json_extract(value, '$[5]') AS program
+      FROM json_each(:definitions)) x
+WHERE x.version IS NOT (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
-WHERE registration <> (SELECT max(registration) FROM workflow_definitions WHERE name = excluded.name)
+
+-- name: keep_sources
+-- Only texts that a version refers to: one whose workflows were all there before is not needed.
+INSERT INTO workflow_sources (hash, text)
+SELECT x.key, x.value FROM json_each(:sources) x
+WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
 
 -- name: definition_current
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = ? ORDER BY registration DESC LIMIT 1
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT name, version, language, source, program, file FROM workflow_definitions WHERE name = ? AND version = ?
+SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+WHERE d.name = ? AND d.version = ?
 
--- name: definitions
-SELECT name, version, language, source, program, file, registered_at FROM workflow_definitions d
-WHERE registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name) ORDER BY name
+-- name: program
+SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
+
+-- name: current_definitions
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
+WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name)
+
+-- name: definitions_after
+-- From name to name along the index: however many versions there are of one, it is one step.
+WITH RECURSIVE names(name) AS (
+  SELECT min(name) FROM workflow_definitions WHERE name > :after
+  UNION ALL SELECT (SELECT min(d.name) FROM workflow_definitions d WHERE d.name > part.name) FROM names part WHERE part.name IS NOT NULL LIMIT :limit)
+SELECT d.name, d.version, d.language, d.file, d.registered_at FROM names part JOIN workflow_definitions d ON d.name = part.name
+WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
@@ -116,7 +140,8 @@ SELECT
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open = 1 AND e.finished_at IS NULL))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
+  EXISTS (SELECT 1 FROM terminations)
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE worker_id IN (
@@ -202,6 +227,10 @@ WHERE a.ended_at IS NOT NULL
 SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
 FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
 
+-- name: mailed
+-- The signals of one, without what they bring, which may be large.
+SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
+
 -- name: advance_context
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
 UPDATE workflow_execution_context SET seq = seq + 1, fence = :fence, statement = :statement, owned = coalesce(:owned, owned), awaiting = :awaiting,
@@ -232,6 +261,27 @@ UPDATE executions SET status = :status, started_at = coalesce(started_at, :now),
 
 -- name: status_of
 SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?
+
+-- name: family_of
+-- Of a workflow: the count of its family, and whether it is below one that was terminated.
+SELECT (SELECT started FROM families WHERE root_id = e.root_id),
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.'))
+FROM executions e WHERE e.id = ?
+
+-- name: count_family
+INSERT INTO families (root_id, started) VALUES (:root, :started) ON CONFLICT (root_id) DO UPDATE SET started = started + :started
+
+-- name: recount_family
+-- Those who live take the place of the count that is over the limit; not at once again if there were too many.
+UPDATE families SET (started, full_at) = (
+  SELECT alive, CASE WHEN alive > :limit THEN :now END FROM (SELECT
+    (SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY executions_live
+      WHERE finished_at IS NULL AND type = 0 AND id >= :root || '.' AND id < :root || '/' LIMIT :limit + 1))
+    + (SELECT count(*) FROM (SELECT 1 FROM ready WHERE kind = 1 AND id >= :root || '.' AND id < :root || '/' LIMIT :limit + 1)) AS alive))
+WHERE root_id = :root AND started > :limit AND (full_at IS NULL OR full_at <= :now - :rest_us) RETURNING started
+
+-- name: live_children
+SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finished_at IS NULL LIMIT :limit + 1)
 
 -- name: finish
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
@@ -333,6 +383,7 @@ UPDATE executions SET attempt = :attempt, started_at = coalesce(started_at, max(
 
 -- name: attempt_of
 SELECT r.attempt, e.cancel_requested_at IS NOT NULL FROM ready r JOIN executions e ON e.id = r.id WHERE r.id = ? AND r.fence = ?
+  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE e.id > t.id AND substr(e.id, 1, length(t.id) + 1) = t.id || '.')
 
 -- name: witness
 SELECT fence FROM history WHERE execution_id = ? AND seq = ?
@@ -437,6 +488,18 @@ SELECT e.id, e.type, e.name, e.version, e.queue,
   e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
+-- name: root_names
+-- What is at the root of these: rights go by its name.
+SELECT e.id, r.name FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN executions r ON r.id = e.root_id
+
+-- name: names
+-- Of those that nobody else started, each name once, one look-up each: of those that begin so, the next, and the next.
+WITH RECURSIVE found(prefix, name) AS (
+  SELECT p.value, (SELECT min(name) FROM executions WHERE parent_id IS NULL AND name >= p.value) FROM json_each(?) p
+  UNION ALL SELECT prefix, (SELECT min(e.name) FROM executions e WHERE e.parent_id IS NULL AND e.name > found.name)
+  FROM found WHERE substr(name, 1, length(prefix)) = prefix)
+SELECT name FROM found WHERE substr(name, 1, length(prefix)) = prefix
+
 -- name: stamps
 -- What changes whenever an execution does as people see it, for those who follow it; nothing large is read.
 SELECT e.id, coalesce(c.seq, 0) || '-' || max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) || '-' || e.status || '-' ||
@@ -493,7 +556,8 @@ WHERE holder = excluded.holder OR expires_at <= now_us() RETURNING fence
 
 -- name: parked
 SELECT e.id FROM executions e INDEXED BY executions_live LEFT JOIN ready r ON r.id = e.id
-WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL ORDER BY e.id LIMIT ?
+WHERE e.finished_at IS NULL AND e.type = 0 AND e.id > ? AND e.paused_at IS NULL AND e.held = 0 AND r.id IS NULL
+  AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') ORDER BY e.id LIMIT ?
 
 -- name: without_rows
 SELECT x.id, x.n FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS n FROM json_each(?)) x

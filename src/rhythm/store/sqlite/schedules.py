@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Plan, Registered, Schedule, changed, ran
+from rhythm.record import Record
+from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
 from rhythm.store.sqlite.session import SQL, Session
 
 if TYPE_CHECKING:
@@ -21,9 +22,20 @@ class SqliteSchedules(Session):
         def _cancel(self, id: str, row: Any, now: int) -> bool: ...
         def _start(self, new: NewExecution, now: int) -> Started: ...
 
-    def schedules(self, names: Sequence[str] | None = None) -> tuple[list[Schedule], int]:
-        rows = self._read(SQL["all_schedules"]) if names is None else self._read(SQL["schedules"], (json.dumps(list(names)),))
-        return [Schedule(*row) for row in rows], self.clock()
+    def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
+        rows = self._read(SQL["schedules"], (json.dumps(list(names)),))
+        return [Schedule(*row[:-1]) for row in rows], self.clock()
+
+    def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
+        return [Schedule(*row) for row in self._read(SQL["schedules_after"], {"after": after, "limit": limit, "brief": brief})]
+
+    def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
+        given, now = (json.dumps(list(names)),), self.clock()
+        found = self._read(SQL["schedules"], given)
+        running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
+        for name, id in self._read(SQL["running_fires"], given):
+            running.setdefault(name, []).append(id)
+        return [Due(Schedule(*row[:-1]), tuple(running.get(row[0], ())), now, row[-1]) for row in found]
 
     def fires(self, name: str, limit: int) -> list[Fire]:
         found = [Fire(*row) for row in self._read(SQL["fires"], (name, limit))]
@@ -32,7 +44,7 @@ class SqliteSchedules(Session):
     def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         with self._transaction():
             found, now = self._all("schedules", json.dumps([name])), self.clock()
-            before = Schedule(*found[0]) if found else None
+            before = Schedule(*found[0][:-1]) if found else None
             after = change(before, now)
             if after != before:
                 self._put_schedules({name: after})
@@ -45,39 +57,43 @@ class SqliteSchedules(Session):
                 self._all("delete_schedule", name)
                 self._all("delete_fires", name)
             else:
-                self._all("put_schedule", dict(zip(schedule._fields, schedule.astuple(), strict=True)))
+                self._all("put_schedule", {**_columns(schedule), "revision": self._revision()})
+
+    def _revision(self) -> int:
+        """A number that no schedule has had."""
+        return int(self._one("next_fence")[0])
 
     def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
         """Within the transaction of a registration."""
         found = self._all("schedules_of", json.dumps([definition.name for definition in definitions]))
-        self._put_schedules(registered([Schedule(*row) for row in found], self.clock()))
+        self._put_schedules(registered([Schedule(*row[:-1]) for row in found], self.clock()))
 
     def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
         rows = self._all("due_schedules", {"limit": limit, "without": json.dumps(list(without))})
         due = [name for name, at, now in rows if at is None or at <= now]
         return list(dict.fromkeys(due)), min(((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None)
 
-    def fire_schedules(self, names: Sequence[str], plan: Plan, actor: Actor | None = None) -> list[Fire]:
+    def fire_schedules(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
         with self._transaction():
             now = self.clock()
-            found = [Schedule(*row) for row in self._all("schedules", json.dumps(list(names)))]
-            firings = plan([Due(schedule, self._running_of(schedule.name), now) for schedule in found])
-            fires = [fire for firing in firings for fire in self._fire_slots(firing, now)]
+            moved = {firing.name: firing for firing in firings if self._move(firing)}
+            fires = [fire for firing in moved.values() for fire in self._fire_slots(firing, now)]
             self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
-            return fires
+            return fires, [firing.name for firing in firings if firing.name not in moved]
 
-    def _running_of(self, name: str) -> tuple[str, ...]:
-        self._all("settle_fires", name)
-        return tuple(id for (id,) in self._all("running_fires", name))
+    def _move(self, firing: Firing) -> bool:
+        """Whether the schedule is as it was when this was planned; then it is moved on."""
+        asked = {"name": firing.name, "revision": firing.revision, "next_at": firing.next_at, "queued_at": firing.queued_at}
+        return self._count("move_schedule", {**asked, "new": self._revision()}) > 0
 
     def _fire_slots(self, firing: Firing, now: int) -> list[Fire]:
+        self._all("settle_fires", firing.name)
         for id in firing.cancels:
             self._cancel(id, self._one("status_of", id), now)
         fires = [self._start_slot(new, now) for new in firing.fires if new.fire.manual or not self._known_slot(new.fire)]
         for fire in fires:
             if fire.outcome != REPEATED:
-                self._all("insert_fire", dict(zip(fire._fields, fire.astuple(), strict=True)))
-        self._all("move_schedule", {"name": firing.name, "next_at": firing.next_at, "queued_at": firing.queued_at})
+                self._all("insert_fire", _columns(fire))
         if fires:
             self._all("trim_fires", {"name": firing.name, "kept": KEPT})
         return fires
@@ -87,3 +103,7 @@ class SqliteSchedules(Session):
 
     def _start_slot(self, new: NewFire, now: int) -> Fire:
         return new.started(None if new.start is None else self._start(new.start, now).id).replace(at=now)
+
+
+def _columns(record: Record) -> dict[str, Any]:
+    return dict(zip(record._fields, record.astuple(), strict=True))

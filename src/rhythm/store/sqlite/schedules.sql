@@ -1,16 +1,16 @@
--- name: all_schedules
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance
-FROM schedules ORDER BY name
+-- name: schedules_after
+SELECT name, workflow, cron, tz, every_us, anchor_at, at, CASE WHEN :brief THEN 'null' ELSE inputs END, overlap, catch_up, origin, next_at, queued_at,
+  paused_at, paused_by, paused_reason, created_at, created_by, updated_at, provenance
+FROM schedules WHERE name > :after ORDER BY name LIMIT :limit
 
 -- name: schedules
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance
+  created_at, created_by, updated_at, provenance, revision
 FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: schedules_of
 SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance
+  created_at, created_by, updated_at, provenance, revision
 FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: due_schedules
@@ -26,14 +26,14 @@ UNION ALL SELECT * FROM (
 
 -- name: put_schedule
 INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance)
+  created_at, created_by, updated_at, provenance, revision)
 VALUES (:name, :workflow, :cron, :tz, :every_us, :anchor_at, :at, :inputs, :overlap, :catch_up, :origin, :next_at, :queued_at, :paused_at,
-  :paused_by, :paused_reason, :created_at, :created_by, :updated_at, :provenance)
+  :paused_by, :paused_reason, :created_at, :created_by, :updated_at, :provenance, :revision)
 ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
   anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
   origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
   paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at,
-  provenance = excluded.provenance
+  provenance = excluded.provenance, revision = excluded.revision
 
 -- name: delete_schedule
 DELETE FROM schedules WHERE name = ?
@@ -42,14 +42,18 @@ DELETE FROM schedules WHERE name = ?
 DELETE FROM schedule_fires WHERE schedule = ?
 
 -- name: move_schedule
-UPDATE schedules SET next_at = :next_at, queued_at = :queued_at WHERE name = :name
+-- Without a revision the slots stay as they are; but whoever has planned what to do about them must look again.
+UPDATE schedules SET revision = :new, next_at = CASE WHEN :revision IS NULL THEN next_at ELSE :next_at END,
+  queued_at = CASE WHEN :revision IS NULL THEN queued_at ELSE :queued_at END
+WHERE name = :name AND (:revision IS NULL OR revision = :revision)
 
 -- name: settle_fires
 UPDATE schedule_fires SET open = 0 WHERE schedule = ? AND open = 1
   AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = execution_id AND e.finished_at IS NULL)
 
 -- name: running_fires
-SELECT execution_id FROM schedule_fires WHERE schedule = ? AND open = 1 ORDER BY slot_at
+SELECT f.schedule, f.execution_id FROM json_each(?) x CROSS JOIN schedule_fires f ON f.schedule = x.value AND f.open = 1
+CROSS JOIN executions e ON e.id = f.execution_id AND e.finished_at IS NULL ORDER BY f.schedule, f.slot_at
 
 -- name: known_slot
 SELECT 1 FROM schedule_fires WHERE schedule = ? AND slot_at = ? AND manual = 0

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rhythm.errors import StoreError
-from rhythm.store.forked import renew_after_fork
+from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.reading import up_to
 from rhythm.store.sqlfile import statements
 
@@ -146,6 +146,7 @@ class Session:
         return before
 
     def close(self) -> None:
+        forget(self)
         with self._lock:
             self._db.close()
             self._readers.close(self._db)

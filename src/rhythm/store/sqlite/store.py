@@ -36,6 +36,7 @@ from rhythm.store.base import (
     Family,
     Finding,
     Health,
+    Listed,
     Listening,
     Loaded,
     LoadedTask,
@@ -62,6 +63,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
@@ -124,21 +126,24 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def register(self, definitions: Sequence[Definition], schedules: Registered | None = None, actor: Actor | None = None) -> None:
         with self._transaction():
-            acts = base.registered_acts(definitions, _definitions(self._all("definitions"))) if actor else []
-            for definition in definitions:
-                row = {name: getattr(definition, name) for name in Definition._fields}
-                self._all("register_definition", row)
-                self._set_triggers(row)
+            names = json.dumps([definition.name for definition in definitions])
+            acts = base.registered_acts(definitions, _listed(self._all("current_definitions", names))) if actor else []
+            hashes = base.source_hashes(definitions)
+            rows = [(d.name, d.version, d.language, d.file, hashes[d.source], d.program) for d in definitions]
+            self._all("register_definitions", {"definitions": json.dumps(rows)})
+            self._all("keep_sources", {"sources": json.dumps({hash: text for text, hash in hashes.items()})})
+            self._set_triggers(definitions)
             if schedules is not None:
                 self._register_schedules(definitions, schedules)
             self._authorise(actor, self.clock())
             self._audit(actor, acts, self.clock())
 
-    def _set_triggers(self, row: dict[str, Any]) -> None:
+    def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
-        given = {"workflow": row["name"], "types": json.dumps(row["on"])}
-        self._all("forget_triggers", given)
-        self._all("set_triggers", {**given, **{name: row[name] for name in ("version", "queue", "timeout_s")}})
+        last = {d.name: d for d in definitions}
+        triggers = json.dumps([(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on])
+        self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})
+        self._all("set_triggers", {"triggers": triggers})
 
     def triggers(self) -> list[Trigger]:
         return [Trigger(*row) for row in self._read(SQL["triggers"])]
@@ -148,8 +153,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         rows = self._read(SQL[asked[0]], asked[1])
         return Definition(*rows[0]) if rows else None
 
-    def definitions(self) -> list[tuple[Definition, int]]:
-        return _definitions(self._read(SQL["definitions"]))
+    def program(self, name: str, version: str) -> str | None:
+        rows = self._read(SQL["program"], (name, version))
+        return rows[0][0] if rows else None
+
+    def current(self, names: Sequence[str]) -> dict[str, Listed]:
+        return _listed(self._read(SQL["current_definitions"], (json.dumps(list(names)),)))
+
+    def definitions(self, after: str, limit: int) -> list[Listed]:
+        return [Listed(*row) for row in self._read(SQL["definitions_after"], {"after": after, "limit": limit})]
 
     # starting
 
@@ -329,6 +341,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             boxes.setdefault(id, []).append(Mail(*row))
         return boxes
 
+    def mailed(self, id: str) -> list[Mail]:
+        return [Mail(*row) for row in self._read(SQL["mailed"], (id,))]
+
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
             raise ValueError("a commit takes one turn of each workflow")
@@ -343,6 +358,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         moved |= {"snapshot": inline(turn.snapshot), "now": now}
         if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL:
             return Committed(turn.id, "lost")
+        if turn.end != "own" or turn.starts:
+            started, terminated = self._one("family_of", turn.id)
+            if terminated:
+                return Committed(turn.id, "lost")
+            if refusal := self._full(turn, row[6], started, now):
+                return Committed(turn.id, "full", refusal=refusal)
         if self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
@@ -374,6 +395,24 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes}
             self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
+
+    def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
+        """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
+        limits = self.limits
+        if not turn.starts:
+            return ""
+        if may_have_many(turn, limits):
+            (alive,) = self._one("live_children", {"id": turn.id, "limit": limits.children})
+            if alive + len(turn.starts) > limits.children:
+                return many_children(limits)
+        if started is not None and started > limits.family:
+            asked = {"root": root, "limit": limits.family, "now": now, "rest_us": COUNT_EVERY_US}
+            alive = self._one("recount_family", asked)
+            if alive is None or alive[0] > limits.family:
+                return full_family(limits)
+        if added := counted(turn, limits):
+            self._all("count_family", {"root": root, "started": added})
+        return ""
 
     def _keep_blob(self, turn: TurnCommit) -> None:
         """A new snapshot takes the place of the one before; one that is unchanged keeps its blob."""
@@ -446,13 +485,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._all("insert_claimed", new.id, new.queue, new.priority, now, turn.worker, expires, fence, new.attempt)
         return fences
 
-    def _flag(self, id: str, first: int, last: int, now: int) -> None:
+    def _flag(self, id: str, first: int, last: int, now: int, wakes: bool = True) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
         self._all("cancel_timers", now, id, first, last)
         self._all("cancel_waits", now, id, first, last)
         self._all("cancel_approvals", now, id, first, last)
         for child, type in self._all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
-            if type == WORKFLOW:
+            if type == WORKFLOW and wakes:
                 self._all("free_delayed", child)
                 self._wake(child, now)
 
@@ -464,11 +503,11 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._make_ready(child, type, queue, priority, attempt, now)
         return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
-    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None) -> None:
+    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
         if status in ORDERLY:
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
-            self._flag(id, 0, LAST, now)
+            self._flag(id, 0, LAST, now, wakes)
         self._all("delete_waits", id)
         self._all("cancel_approvals", now, id, 0, LAST)
         self._all("unseen_resumes", id)
@@ -560,7 +599,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         What whoever asked for its sender might not have sent reaches nobody.
         """
         row = self._one("status_of", signal.execution_id)
-        if row is None or row[0] >= TERMINAL or (sender and not sender.provenance.allows("execution:signal")):
+        if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
         if not self._count("insert_signal", {**signal.__dict__, "now": now}):
             return False
@@ -568,6 +607,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if not row[5]:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
         return True
+
+    def _may_signal(self, sender: Sender, id: str) -> bool:
+        root = self._one("root_names", json.dumps([id]))[1] if sender.provenance.limited else None
+        return sender.provenance.allows("execution:signal", root)
 
     def _sender(self, id: str) -> Sender:
         started_by, root_id, people, authority = self._one("sender", id)
@@ -638,34 +681,46 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._finish(id, CANCELLED, _cancelled(), now, None, None)
         return True
 
-    def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
+    def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            known = {id: self._one("status_of", id) for id in ids}
-            ended = {id: row[0] < TERMINAL for id, row in known.items() if row}
-            for id, live in ended.items():
-                if live:
-                    self._terminate(id, now)
-            self._record(actor, [Act("execution.terminate", id) for id, changed in ended.items() if changed], now)
-            return ended
+            known = {id: self._one("status_of", id) for id in sorted(ids)}
+            live = {id: row for id, row in known.items() if row and row[0] < TERMINAL}
+            workflows = {id: row[0] for id, row in live.items() if row[4] == WORKFLOW}
+            for id in workflows:
+                self._all("mark_terminated", {"id": id, "now": now})
+            self._terminate(workflows, [id for id in live if id not in workflows], now)
+            self._record(actor, [Act("execution.terminate", id) for id in ids if id in live], now)
+            return {id: id in live for id in ids if known[id]}
 
-    def _terminate(self, id: str, now: int) -> None:
-        """Ends it and everything below it: whoever holds one of them finds a newer fence, or no row."""
-        family = self._all("live_family", {"id": id})
-        for each, type, status in family:
-            if type == WORKFLOW:
-                self._end_at_once(each, status, now)
-            else:
-                self._finish(each, CANCELLED, TERMINATED, now, None, None)
-        for each, _, _ in family:
-            self._all("delete_ready", each)
+    def end_terminated(self, limit: int) -> list[str]:
+        with self._transaction():
+            tasks = [id for (id,) in self._all("terminated_tasks", limit)]
+            workflows = {} if tasks else dict(self._all("terminated_workflows", limit))
+            tasks = tasks or [id for (id,) in self._all("tasks_of", json.dumps(list(workflows)), limit)]
+            workflows = workflows if len(tasks) < limit else {}  # those of whom there may be more tasks are for a later pass
+            if not tasks and not workflows:
+                self._all("forget_terminations")
+            self._terminate(workflows, tasks, self.clock())
+            return [*tasks, *workflows]
+
+    def _terminate(self, workflows: Mapping[str, int], tasks: Sequence[str], now: int) -> None:
+        """Ends them: whoever holds one finds a newer fence, or no row. Nobody below is woken: it is marked, and gets on no more."""
+        for id, status in workflows.items():
+            self._end_at_once(id, status, now)
+        for id in tasks:
+            self._all("delete_ready", id)
+            self._finish(id, CANCELLED, TERMINATED, now, None, None)
+        for id in workflows:
+            self._all("delete_ready", id)
+        self._all("delete_ended_ready", json.dumps([*tasks, *workflows]))
 
     def _end_at_once(self, id: str, status: int, now: int) -> None:
         fence = self._one("next_fence")[0]
         seq = self._one("raise_context_fence", fence, id)[0]
         self._all("skip_turn", id)
         self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
-        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None)
+        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None, wakes=False)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
         with self._transaction():
@@ -761,8 +816,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return found
 
     def look(self, dead: bool = False) -> Look:
-        lost, cancelled, forgotten, slot_us = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
-        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us)
+        lost, cancelled, forgotten, slot_us, terminated = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
+        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us, bool(terminated))
 
     def forget_workers(self, limit: int) -> None:
         with self._transaction():
@@ -795,7 +850,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                     ("executions", "id"), ("workflow_execution_context", "execution_id"), ("history", "execution_id"),
                     ("timer_tasks", "execution_id"), ("workflow_signals", "execution_id"), ("blobs", "execution_id"),
                     ("event_waits", "execution_id"), ("approvals", "execution_id"), ("approval_decisions", "approval_id"),
-                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("execution_contributors", "root_id"),
+                    ("execution_resume_requests", "execution_id"), ("ready", "id"), ("families", "root_id"), ("terminations", "id"),
+                    ("execution_contributors", "root_id"),
                 ):  # fmt: skip
                     self._run(f"DELETE FROM {table} WHERE {column} = ? OR ({column} >= ? AND {column} < ?)", (root, f"{root}.", f"{root}/"))
             return len(roots)
@@ -818,6 +874,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         before: tuple[int, str] | None,
         limit: int,
         brief: bool = False,
+        names: Sequence[str] | None = None,
         most_bytes: int | None = None,
     ) -> Found[Execution]:
         where, args = ["parent_id IS NULL"], list[Any]()
@@ -825,9 +882,19 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if values[0] is not None:
                 where.append(condition)
                 args += values
-        columns = BRIEF if brief else "*"
-        text = f"SELECT {columns} FROM ({SQL['execution']}) WHERE {' AND '.join(where)} ORDER BY created_at DESC, id DESC LIMIT ?"
-        return self._executions(text, (*args, limit), most_bytes)
+        columns, order = BRIEF if brief else "*", "ORDER BY created_at DESC, id DESC LIMIT ?"
+        text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
+        if names is not None:  # of each as many as are wanted, along the index: however rare they are among others
+            text = f"""FROM ({SQL["execution"]}) WHERE id IN (SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
+                SELECT id {text} AND name = n.value {order}))"""
+            args = [json.dumps(names), *args, limit]
+        return self._executions(f"SELECT {columns} {text} {order}", (*args, limit), most_bytes)
+
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        return [name for (name,) in self._read(SQL["names"], (json.dumps(prefixes),))]
+
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._read(SQL["root_names"], (json.dumps(ids),)))
 
     def children(
         self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
@@ -962,5 +1029,5 @@ def _crashed(what: str, times: int) -> str:
     return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
 
 
-def _definitions(rows: Sequence[Any]) -> list[tuple[Definition, int]]:
-    return [(Definition(*row[:-1]), row[-1]) for row in rows]
+def _listed(rows: Sequence[Any]) -> dict[str, Listed]:
+    return {row[0]: Listed(*row) for row in rows}

@@ -9,6 +9,7 @@ from rhythm.lang.flow import nodes
 from rhythm.lang.flow.nodes import Node
 from rhythm.lang.flow.problems import Problems
 from rhythm.lang.source import nearest
+from rhythm.limits import LONGEST_NAME
 
 ANNOTATIONS = {
     "queue": '@queue("name")', "timeout": '@timeout("30d")', "on": '@on("event.type")',
@@ -64,6 +65,8 @@ def _value(name: str, values: list[Any]) -> Any:
     if not values or not isinstance(values[0], str) or not values[0] or len(values) > (2 if name == "schedule" else 1):
         raise ValueError
     if name != "schedule":
+        if len(values[0]) > LONGEST_NAME:
+            raise ValueError(f"`@{name}` takes at most {LONGEST_NAME} characters, not {len(values[0]):,}")
         return values[0]
     return schedule_option(values[0], values[1] if len(values) > 1 else {})
 

@@ -1,0 +1,95 @@
+"""What a route is about, and whether whoever asks may do that to it: the second question of the guard, after the permission itself.
+
+A role may be limited to names (`viewer:order*`), and what the name is depends on the route. Where the path says what it is about, it is
+looked up here, before the body is read; what is out of scope is answered exactly like what does not exist. A list leaves out what is out
+of scope, and a route whose body says what it is about looks for itself: both ask for the scope (`Asker.scope`), or are not answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rhythm.app import Rhythm
+from rhythm.app.approving import no_approval
+from rhythm.app.checks import possible_id, unknown_execution
+from rhythm.app.flows import no_workflow
+from rhythm.errors import UnknownWorkflow
+from rhythm.http.guard import Asker
+from rhythm.rights import READ, Scope, within
+
+EXECUTION, APPROVAL, WORKFLOW, SCHEDULE, QUEUE = "execution", "approval", "workflow", "schedule", "queue"  # which the path names
+LIST = "list"  # of what is in scope
+BODY = "body"  # says what it is about
+EVERYTHING = "everything"  # it is about nothing that has a name, and takes a role without a pattern
+
+
+def _execution(app: Rhythm, scope: Scope, id: str) -> str | None:
+    """An execution goes by the workflow or task at its root: who sees an order sees all that was done for it."""
+    name = app.store.root_names([possible_id(id)]).get(id)
+    return name if within(scope, name) else unknown_execution(id)
+
+
+def _approval(app: Rhythm, scope: Scope, id: str) -> str | None:
+    """As the execution that asks."""
+    execution_id = app.approval(id).execution_id
+    name = app.store.root_names([execution_id]).get(execution_id)
+    return name if within(scope, name) else no_approval(id)
+
+
+def _workflow(app: Rhythm, scope: Scope, name: str) -> str | None:
+    if not within(scope, name):
+        raise UnknownWorkflow(f"there is no workflow `{name}`", name)
+    return name
+
+
+def _schedule(app: Rhythm, scope: Scope, name: str) -> str | None:
+    """As the workflow that it starts."""
+    return app.get_schedule(name, scope=scope).workflow
+
+
+def _queue(app: Rhythm, scope: Scope, name: str) -> str | None:
+    """There is no queue that does not exist: nothing is told by saying why."""
+    return name if within(scope, name) else None
+
+
+Named = Callable[[Rhythm, Scope, str], str | None]
+NAMED: Mapping[str, tuple[str, Named]] = {  # the parameter of the path, and who knows the name that rights go by
+    EXECUTION: ("id", _execution),
+    APPROVAL: ("id", _approval),
+    WORKFLOW: ("name", _workflow),
+    SCHEDULE: ("name", _schedule),
+    QUEUE: ("name", _queue),
+}
+ABOUT = (*NAMED, LIST, BODY, EVERYTHING)
+
+
+def check_about(about: str | None, permission: str | None, path: str) -> None:
+    """A route that does not say what it is about, or whose path does not name it, cannot be built."""
+    assert (about is None) == (permission is None), f"{path}: what is not public says what it is about"
+    assert about is None or about in ABOUT, f"{path}: there is no {about}"
+    if about in NAMED:
+        assert f"{{{NAMED[str(about)][0]}" in path, f"{path} names no {about}"
+
+
+def found(asker: Asker, permission: str, about: str, parameters: Mapping[str, Any]) -> Asker:
+    """Whoever asks, with the name of what they ask about; refused if their scope does not have it."""
+    scope = asker.permissions[permission]
+    if scope is None or about in (LIST, BODY):
+        return asker
+    if about == EVERYTHING:
+        asker.refuse(permission, "for everything")
+    parameter, name_of = NAMED[about]
+    name = name_of(asker.app, scope, parameters[parameter])
+    if name is None:
+        asker.refuse(permission, f"for the {about} `{parameters[parameter]:.80}`")
+    return asker.replace(about=name)
+
+
+def discreet(asker: Asker, unknown: UnknownWorkflow) -> UnknownWorkflow:
+    """The same, without the names of workflows that whoever asks may not see."""
+    scope = asker.permissions.get(READ, ())
+    if scope is None:
+        return unknown
+    names = [view.name for view in asker.app.workflows() if within(scope, view.name)]
+    return UnknownWorkflow(no_workflow(unknown.name, names), unknown.name)

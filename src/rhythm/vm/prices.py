@@ -1,0 +1,123 @@
+"""What the parts of a statement cost, in instructions, as far as it can be told beforehand.
+
+A builtin is paid for before it is called: one that fails has worked, too, and a loop that catches its failure must not work for nothing. An
+instruction takes about a tenth of a microsecond; the prices are set so that no part takes much more than three tenths for each instruction
+that it costs, whatever it is given. What a call makes is paid for when it is there (`made`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rhythm.ir import instructions as ir
+from rhythm.record import Record
+
+CALL = 8  # of any builtin
+SHORT = 30_000, 100  # texts and parts of texts up to which a search may compare every character of the part at every place
+FREE_NODES = 16  # of an instruction's expressions: what an ordinary statement has
+
+
+def entries(value: Any) -> int:
+    """How many entries a list or an object has."""
+    return len(value) if type(value) is list or type(value) is dict else 0
+
+
+def characters(value: Any) -> int:
+    return len(value) if type(value) is str else 0
+
+
+def copied(value: Any) -> int:
+    """To go through a value once, by a function that does nothing with its parts."""
+    return entries(value) // 16 + characters(value) // 256
+
+
+def made(value: Any) -> int:
+    """To have made a value."""
+    return entries(value) + characters(value) // 16
+
+
+def search(text: Any, part: Any) -> int:
+    """To look for a part of a text."""
+    long, short = characters(text), characters(part)
+    return long * short // 256 if long < SHORT[0] and short < SHORT[1] else long // 32
+
+
+def walked(nodes: int, size: int) -> int:
+    """To make text of a value of so many parts and bytes."""
+    return 4 * nodes + size // 16
+
+
+def _plain(*args: Any) -> int:
+    return CALL + sum(map(copied, args))
+
+
+def _each(price: int, call: int = CALL) -> Callable[..., int]:
+    """So much for every entry that is given."""
+    return lambda *args: call + price * sum(map(entries, args)) + sum(map(copied, args))
+
+
+def _call(price: int) -> Callable[..., int]:
+    """So much for a call, as it does always the same."""
+    return lambda *args: price + sum(map(copied, args))
+
+
+def _contains(container: Any, x: Any) -> int:
+    return CALL + 2 * entries(container) * (type(container) is list) + search(container, x)
+
+
+def _parse_json(text: Any) -> int:
+    values = sum(map(text.count, ",[{")) if type(text) is str else 0
+    return 50 + 3 * values + characters(text) // 32
+
+
+def _format_date(time: Any, form: Any) -> int:
+    return 70 + (3 * form.count("%") if type(form) is str else 0) + characters(form) // 64
+
+
+_PRICES: dict[str, Callable[..., int]] = {
+    "entries": _each(4), "min": _each(1), "max": _each(1), "sum": _each(2), "sort": _each(3), "unique": _each(4, 30), "flatten": _each(1),
+    "merge": lambda *objects: CALL + sum(map(entries, objects)) // 2, "join": lambda x, mark="": CALL + 4 * entries(x) + copied(mark),
+    "pick": lambda x, names: CALL + 2 * entries(names), "omit": _each(2),
+    "contains": _contains, "find_index": _contains,
+    "split": lambda x, mark=None: CALL + search(x, mark) + characters(x) // 32,
+    "replace": lambda x, old, new: CALL + 2 * search(x, old) + copied(new),
+    "get": lambda x, key, default=None: 20 + entries(key) + characters(key) // 16,
+    "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30), "uuid": _call(20), "random": _call(20),
+    "date_add": _call(60), "date_diff": _call(20), "format_date": _format_date,
+}  # fmt: skip
+
+
+def price_of(builtin: str) -> Callable[..., int]:
+    """What a call of the builtin with these arguments costs, before it is called."""
+    return _PRICES.get(builtin, _plain)
+
+
+def nodes_of(node: Any) -> int:
+    """How many expressions are evaluated when this one is, or this instruction; those that a comprehension evaluates for each element are
+    paid for there. A long constant text counts as several: it may be compared."""
+    count, below = 0, [node]
+    while below:
+        item = below.pop()
+        if isinstance(item, tuple | list):
+            below += item
+        elif isinstance(item, ir.Const):
+            count += 1 + characters(item.value) // 1024
+        elif isinstance(item, ir.Comprehension):
+            count += 1
+            below.append(item.source)
+        elif isinstance(item, Record):
+            count += 1
+            below += item.astuple()
+    return count
+
+
+def statement_work(instruction: ir.Instruction) -> int:
+    """What an instruction costs beyond the one that it counts as."""
+    nodes = nodes_of(instruction)
+    return nodes // 2 if nodes > FREE_NODES else 0
+
+
+def element_work(node: ir.Comprehension) -> int:
+    """What each element of a comprehension costs."""
+    return 1 + (nodes_of(node.element) + nodes_of(node.condition)) // 2

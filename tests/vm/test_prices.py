@@ -1,0 +1,155 @@
+"""What a turn may do before it yields: counted in rounds of a loop, not in seconds.
+
+Each program goes round for ever, and does one thing in each round that takes long: far fewer rounds fit into a turn than instructions. The
+bounds are what the work itself takes, at three tenths of a microsecond for an instruction's worth: some tens of milliseconds for a turn.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rhythm.ir.operations import BUILTINS
+from rhythm.ir.program import Program
+from rhythm.lang.flow.compile import compile_flow
+from rhythm.limits import DEFAULT_LIMITS
+from rhythm.vm.builtins import FUNCTIONS
+from rhythm.vm.interpreter import Completed, Continue, Turn, advance
+from rhythm.vm.machine import Inputs, Machine, Outcome
+from rhythm.vm.prices import CALL, price_of
+from rhythm.vm.snapshot import Snapshot
+
+INPUTS = Inputs("2026-11-15T09:00:00Z", "seed", None, {"id": "run"})
+MEGABYTE = 2**20
+LONG = "A" * (MEGABYTE - 2)
+ROW = list(range(100_000))
+OBJECT = {str(n): n for n in range(100_000)}
+
+# What is done in each round, with these inputs; and how many rounds there may be in a turn.
+ROUNDS: dict[str, tuple[str, Any, int]] = {
+    "JSON that breaks off": ("parse_json(inputs)", "[" + "1," * (MEGABYTE // 2 - 1), 1),
+    "JSON of empty objects that breaks off": ("parse_json(inputs)", "[" + "{}," * (MEGABYTE // 3 - 1), 1),
+    "JSON of long text that breaks off": ("parse_json(inputs)", f'"{LONG}', 10),
+    "a number that is none": ("int(inputs)", " " * MEGABYTE, 1000),
+    "a join of what cannot be joined": ("join(inputs)", [*ROW[1:], []], 1),
+    "a sum of what is no number": ("sum(inputs)", [*ROW[1:], "x"], 1),
+    "the least of what cannot be compared": ("min(inputs)", [*ROW[1:], "x"], 1),
+    "sorting what cannot be compared": ("sort(inputs)", [*ROW[1:], "x"], 1),
+    "sorting by what is not there": ('sort(inputs, "k")', [*([{"k": 1}] * 99_999), {}], 1),
+    "a date in a form that is unknown": ('format_date("2026-01-01", inputs)', "%Y" * (MEGABYTE // 2 - 1) + "%q", 1),
+    "picking what is no name": ("pick({ a: 1 }, inputs)", [*(["b"] * 99_999), 1], 1),
+    "omitting what is no name": ("omit({ a: 1 }, inputs)", [*(["b"] * 99_999), 1], 1),
+    "merging with what is no object": ("merge(inputs, inputs, 1)", OBJECT, 2),
+    "a path that leads nowhere": ("get({ a: 1 }, inputs)", "a." * (MEGABYTE // 2), 2),
+    "the entries of an object": ("entries(inputs)", OBJECT, 1),
+    "each value once": ("unique(inputs)", ROW, 1),
+    "a part that is nearly everywhere": ("contains(inputs[1], inputs[0])", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 100),
+    "a part that is nearly everywhere, with in": ("inputs[0] in inputs[1]", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 10),
+    "a text in many texts that are nearly the same": ("inputs[0] in inputs[1]", [LONG + "x", [LONG + "y"] * 50], 1),
+    "the greatest of texts that are nearly the same": ("max(inputs)", [LONG + "x", LONG + "y"] * 50, 1),
+    "sorting texts that are nearly the same": ("sort(inputs)", [LONG + "x", LONG + "y"] * 20, 1),
+    "objects that differ in a key": ("inputs[0] == inputs[1]", [OBJECT, {**dict(list(OBJECT.items())[1:]), "x": 1}], 1),
+    "objects in one": ("{ ...inputs, a: 1 }", OBJECT, 2),
+    "an element of an object": ("inputs.other", {"other": OBJECT}, 100_000),
+    "an error that is large": ('throw({ code: "A", message: "a", data: inputs })', ROW, 6),
+    "dates": ('date_add("2026-01-01", "1h")', None, 2_000),
+    "a template of an object": ("`${inputs}`", OBJECT | {"x": 1}, 1),
+    "a list in the text of the program": (f"[{'1, ' * 5000}]", None, 50),
+    "ids of nothing": ("all(inputs)", ["run.1"] * 9_999 + ["x"], 2),
+}  # fmt: skip
+
+
+def program(text: str) -> Program:
+    (made,) = compile_flow(text).programs_or_raise()
+    return made
+
+
+def body(what: str) -> str:
+    for operation in ("all", "approval"):
+        if what.startswith(operation):
+            return f"await {what}"
+    return what.replace("throw(", "throw (") if what.startswith("throw") else f"x = {what}"
+
+
+def rounds(what: str, inputs: Any) -> tuple[int, Turn]:
+    """How often the loop went round in one turn."""
+    text = f"let i = 0\nlet x = null\nwhile (true) {{\n  i += 1\n  try {{ {body(what)} }} catch (e) {{ x = null }}\n}}"
+    turn = advance(program(text), Snapshot(), INPUTS.replace(inputs=inputs))
+    snapshot = turn.snapshot if isinstance(turn, Continue) else Snapshot(locals={"i": 0})
+    return int(snapshot.locals["i"]), turn
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_turn_holds_no_more_work_than_it_has_fuel_for_whether_it_succeeds_or_fails(name: str) -> None:
+    what, inputs, most = ROUNDS[name]
+    went, turn = rounds(what, inputs)
+    limited = getattr(turn, "error", {}).get("code") == "LimitExceeded"
+    assert limited or (isinstance(turn, Continue) and 1 <= went <= most), (went, turn)
+
+
+def test_a_call_that_fails_is_paid_for() -> None:
+    assert rounds("sum(inputs)", [*range(2000), "x"])[0] <= 25
+
+
+def test_a_long_statement_is_paid_for() -> None:
+    assert rounds(f"[{'1, ' * 500}]", None)[0] <= 400
+
+
+def test_objects_are_paid_for_before_they_are_compared() -> None:
+    assert rounds("inputs[0] == inputs[1]", [{str(n): n for n in range(1000)}, {str(n): n for n in range(1, 1001)}])[0] <= 50
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_builtin_is_paid_for_before_it_is_called(name: str) -> None:
+    """Whatever it is given: the price takes what the call itself would refuse."""
+    count = BUILTINS[name].least
+    for given in (1, None, LONG, ROW, OBJECT):
+        for place in range(max(count, 1)):
+            assert price_of(name)(*[given if i == place else "a" for i in range(count)]) >= CALL
+
+
+def test_a_failed_call_costs_what_a_call_that_succeeds_does() -> None:
+    machine = Machine(Snapshot(), INPUTS, DEFAULT_LIMITS)
+    fuel = machine.fuel
+    good, bad = f"[{'1, ' * 9_999}1]", f"[{'1, ' * 9_999}x]"
+    assert price_of("parse_json")(good) == price_of("parse_json")(bad)
+    assert FUNCTIONS["parse_json"](machine, good) == [1] * 10_000
+    assert machine.fuel == fuel
+
+
+def test_every_element_of_a_comprehension_costs_what_it_evaluates() -> None:
+    small, large = (f"return len([[{'1, ' * n}] for x in range(1000)])" for n in (2, 5000))
+    assert isinstance(advance(program(small), Snapshot(), INPUTS), Completed)
+    assert getattr(advance(program(large), Snapshot(), INPUTS), "error", {})["code"] == "LimitExceeded"
+
+
+def test_a_loop_over_completed_costs_little_for_each_of_many() -> None:
+    """Ten thousand that have ended took half a minute in one turn."""
+    text = 'workflow w { let s = 0; for (r in completed([task("v", { n }) for n in range(10000)])) { s += r.result }; return s }'
+    made = program(text)
+    turn = advance(made, Snapshot(), INPUTS)
+    inputs = INPUTS.replace(outcomes={n: Outcome("completed", 1, 1e6 - n) for n in range(2, 10_002)})
+    turns = 0
+    while not isinstance(turn, Completed):
+        turn, turns = advance(made, turn.snapshot, inputs), turns + 1  # type: ignore[attr-defined]  # it has not ended
+    assert (turn.result, turns <= 30) == (10_000, True)
+
+
+def test_waiting_again_and_again_for_what_has_ended_is_not_free() -> None:
+    text = """workflow w {
+      let i = 0
+      let g = all([task("v", { n }) for n in range(100)])
+      while (true) { let x = await g; i += 1 }
+    }"""
+    made = program(text)
+    turn = advance(made, Snapshot(), INPUTS)
+    turn = advance(made, turn.snapshot, INPUTS.replace(outcomes={n: Outcome("completed", 1, 1.0) for n in range(2, 102)}))  # type: ignore[attr-defined]
+    assert isinstance(turn, Continue)
+    assert 1 <= turn.snapshot.locals["i"] <= 600
+
+
+def test_where_of_an_event_is_weighed() -> None:
+    text = 'await event("a", { where: inputs, timeout: 1 })'
+    turn = advance(program(text), Snapshot(), INPUTS.replace(inputs={str(n): LONG for n in range(10)}))
+    assert getattr(turn, "error", {})["code"] == "LimitExceeded"
