@@ -521,10 +521,10 @@ def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, m
     world = make_world('return await task("value", { x: ctx.id })')
     advance = worker.advance
 
-    def broken(program: Program, snapshot: Snapshot, inputs: Inputs) -> Any:
+    def broken(program: Program, snapshot: Snapshot, inputs: Inputs, **budget: Any) -> Any:
         if inputs.ctx["id"] == "bad":
             raise ZeroDivisionError("a bug\0")
-        return advance(program, snapshot, inputs)
+        return advance(program, snapshot, inputs, **budget)
 
     monkeypatch.setattr(worker, "advance", broken)
     world.worker.complain = lambda what, id, detail: None
