@@ -10,7 +10,7 @@ from rhythm.record import Record
 from rhythm.store.access import Actor
 
 PASS = 500  # executions that a pass ends in one transaction
-PASSES = 20  # of one call
+PASSES = 10  # of one call
 TERMINATED = json.dumps({"code": "Terminated", "message": "it was terminated", "data": None})
 
 
