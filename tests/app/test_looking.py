@@ -53,6 +53,7 @@ def read(app: Rhythm, id: str) -> dict[str, Any]:
         "options": app.resume_options(id),
         "why": app.why(id).as_json(),
         "list": [one.as_json() for one in app.list()],
+        "brief": [one.as_json() for one in app.list(brief=True)],
         "lists": {status: [one.id for one in app.list(status=status)] for status in statuses},
         "counts": {status: app.bulk("terminate", status=status, dry_run=True).matched for status in statuses},
         "stamp": app.store.stamps([id]),
@@ -66,6 +67,7 @@ def test_nothing_that_people_read_changes_while_a_worker_merely_looks(make_app: 
     id = parked(app)
     before = read(app, id)
     assert (before["get"]["status"], before["options"], before["lists"][status]) == (status, options, [id])
+    assert before["brief"] == [before["get"] | {"inputs": None, "awaiting": None}]
     claim = looking(app, id)
     assert read(app, id) == before
     app.store.release({id: claim.fence})

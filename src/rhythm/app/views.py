@@ -204,7 +204,7 @@ def brief_view(row: Execution) -> ExecutionView:
         attributes = json.dumps({"…": "there are more than a list shows: get the execution"})
     if reason is not None and len(reason) > CUT["paused_reason"]:
         reason = f"{reason[:-1]}…"
-    return view(row.replace(error=error, attributes=attributes, paused_reason=reason))
+    return view(row.replace(error=error, attributes=attributes, paused_reason=reason)).replace(awaiting=None)
 
 
 def cut_error(text: str) -> dict[str, Any]:

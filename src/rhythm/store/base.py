@@ -565,7 +565,9 @@ class Execution(Record):
     turned_at: int | None = None  # of a workflow: when its last turn was committed
 
 
-LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": "'null'"}  # columns of an execution that may be large, and what stands for them
+# Whether somebody must decide is told in lists, too: of a plan no more than that. `%%` is `%` for both databases.
+_ASKED = """CASE WHEN status = 'paused' AND awaiting LIKE '%%"op":"approval"%%' THEN '{"op":"approval"}' ELSE 'null' END"""
+LARGE = {"inputs": "'null'", "result": "NULL", "awaiting": _ASKED}  # columns of an execution that may be large, and what stands for them
 CUT = {"error": 4096, "attributes": TEXTS.attributes_bytes, "paused_reason": TEXTS.reason}  # characters of others that a list reads
 # the columns of a list; of those that are cut one character more, which tells that they were
 _SHORT = {**LARGE, **{name: f"substr({name}, 1, {most + 1})" for name, most in CUT.items()}}
