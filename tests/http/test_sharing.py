@@ -146,7 +146,7 @@ def test_an_open_server_counts_by_address(make_app: MakeApp) -> None:
 
 
 def test_the_document_that_anybody_may_read_is_counted_by_address(make_app: MakeApp) -> None:
-    made = Server(make_app(server_requests_per_second=1))
+    made = Server(make_app(server_requests_per_second=10))  # two documents in one moment
     made.shares._requests.clock = Clock()
     with serving(made) as base:
         assert [httpx.get(f"{base}/api/v1/openapi.json").status_code for _ in range(3)] == [200, 200, 429]
@@ -193,7 +193,7 @@ def test_a_token_that_was_valid_is_known_by_its_secret_and_not_by_its_id(make_ap
 
 
 def test_of_one_token_only_so_many_are_under_way(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = make_app(flows=(FLOWS,), server_requests_at_once=3)
+    app = make_app(flows=(FLOWS,), server_requests_at_once=3, server_threads_per_token=3)
     with served(app, "Ada", "Otto") as (made, (ada, otto)), holding(app, monkeypatch) as (held, ask):
         first = ask(ada, 3)
         until(lambda: held.inside == 3)

@@ -1624,7 +1624,7 @@ SERVED = (
     ),
     Guard(
         "a token asks so often, and no more", (f"{SHARED}a_token_that_asks_too_often_is_refused_before_the_database_is_asked",),
-        engine=(Change("http/sharing.py", "request", "if seconds := self._requests.take(who):", "if seconds := 0 * len(who):"),),
+        engine=(Change("http/sharing.py", "request", "self._requests.take(who, min(much, self._requests.burst))", "0"),),
     ),
     Guard(
         "who fails too often is not looked up", (f"{SHARED}an_address_that_fails_too_often_is_not_looked_up_again",),
