@@ -23,10 +23,14 @@ LOOPS = {
     "join": "let t = [[i] for i in range(50000)]",
     "sum": 'let t = ["x" for i in range(50000)]',
     "sort": "let t = [i * 7919 % 50000 for i in range(50000)]",
+    "publish": "let t = 1",
 }
-CALLS = {"parse_json": "parse_json(t)", "int": "int(t)", "join": 'join(t, ",")', "sum": "sum(t)", "sort": "sort(t)"}
+CALLS = {
+    "parse_json": "n = parse_json(t)", "int": "n = int(t)", "join": 'n = join(t, ",")', "sum": "n = sum(t)", "sort": "n = sort(t)",
+    "publish": 'publish("x", t)',
+}  # fmt: skip
 FLOWS = "\n".join(
-    f"workflow loop_{name}() {{\n {begin}\n let n = 0\n while (true) {{\n try {{ n = {CALLS[name]} }} catch (e) {{ n = 1 }}\n }}\n}}"
+    f"workflow loop_{name}() {{\n {begin}\n let n = 0\n while (true) {{\n try {{ {CALLS[name]} }} catch (e) {{ n = 1 }}\n }}\n}}"
     for name, begin in LOOPS.items()
 )
 FORK = 'workflow fork() { return await all([workflow("fork"), workflow("fork"), workflow("fork"), workflow("fork")]) }'
@@ -68,17 +72,18 @@ def taken(url: str) -> list[str]:
         return found
 
 
-def looped(url: str) -> tuple[list[float], list[str]]:
-    """How long somebody else's workflow took while loops run, and the loops that no cancel reached."""
+def looped(url: str) -> tuple[list[float], list[str], int]:
+    """How long somebody else's workflow took while loops run, the loops that no cancel reached, and what the audit kept of them."""
     with Rhythm(url, (), tasks=(), environment={}, worker_poll_interval="20ms") as app:
         app.register(PING, FLOWS)
         with app.worker():
-            loops = [app.start_workflow(f"loop_{name}") for name in LOOPS]
+            loops = [app.start_workflow(f"loop_{name}", by="eve") for name in LOOPS]
             waits = [_ping(app) for _ in range(10)]
             for loop in loops:
                 app.cancel(loop)
             left = _until(lambda: [loop.id for loop in loops if app.get(loop).finished_at is None])
-        return waits, left
+            (kept,) = rows(app.store, "SELECT count(*) FROM audit")[0]
+        return waits, left, kept
 
 
 def forked(url: str) -> tuple[list[float], int, int]:
@@ -116,11 +121,12 @@ def scenario(seed: int, scale: float) -> list[Figure]:
     figures = list[Figure]()
     for kind, place in KINDS.items():
         with place() as fresh:
-            texts, (waits, left), (others, ended, grown) = taken(fresh()), looped(fresh()), forked(fresh())
+            texts, (waits, left, kept), (others, ended, grown) = taken(fresh()), looped(fresh()), forked(fresh())
         figures += [
             none(f"texts that were taken, {kind}", texts),
             *spread(f"another's workflow beside loops, {kind}", waits),
             none(f"loops that no cancel reached, {kind}", left),
+            at_most(f"rows of the audit that they left, {kind}", kept, 2000),
             *spread(f"another's workflow beside a fork bomb, {kind}", others),
             at_most(f"executions of a fork bomb, {kind}", ended, 200_000),
             none(f"executions after it was terminated, {kind}", grown),

@@ -27,8 +27,8 @@ from tests.support.stores import rows
 
 PEOPLE = ("ann", "bob", "cyd", "dan", "eve", "fay")
 CHAINS = 10_000  # at full size, half of them on each database
-AT_ONCE = 100  # chains that share a database
-TOUCHES = ("signal", "event", "resume", "child", "retry")
+AT_ONCE = 500  # chains that share a database
+TOUCHES = ("signal", "event", "resume", "child", "retry", "comment")
 FIRST, NEXT = ("start", "run", "clock", "knock"), ("publish", "send", "kick", "below")
 FLOWS = """
 workflow leaf() { return await signal("in") }
@@ -38,6 +38,10 @@ workflow station(ctx, inputs) {
     if (take == "signal") { data = await signal("in") }
     if (take == "event") { data = await event("item", { where: { to: inputs.me } }) }
     if (take == "child") { data = await workflow("leaf") }
+    if (take == "comment") {
+      let said = await approval({ role: "finance", reason: `${inputs.me} asks`, four_eyes: false })
+      data = said.comment
+    }
     if (take == "below") { data = await workflow("station", inputs.below) }
     if (take == "resume" || take == "retry") {
       await signal("go")
@@ -91,6 +95,7 @@ class Chain:
         ]
         for before, after in zip(self.stations, self.stations[1:], strict=False):
             self._join(before, after)
+        self._without_comment(self.stations[-1])
         for station in self.stations:
             station.take(rng)
 
@@ -102,6 +107,12 @@ class Chain:
             before.inputs |= {"give": "kick", "next": after.inputs}
         else:
             before.inputs |= {"give": after.entry, "next": after.name}
+
+    def _without_comment(self, station: Station) -> None:
+        """In the family that asks, a comment on another decision is no hand in it."""
+        station.touches = [touch for touch in station.touches if touch != "comment"]
+        if "below" in station.inputs:
+            self._without_comment(self.stations[self.stations.index(station) - 1])
 
     def somebody(self, what: str) -> str:
         """Somebody who has a hand in it from now on, in some spelling of the name."""
@@ -166,6 +177,8 @@ class Chain:
             return False
         if touch == "retry" and (awaited.get("name") != "go" or ("resume" in station.touches and not self._resumed(id))):
             return False
+        if touch == "resume" and app.approvals(execution=id, status="open").items:  # it gets no data meanwhile
+            return False
         match touch:
             case "event":
                 app.publish("item", {"to": name}, by=self.somebody(f"publishes to {name}"))
@@ -175,6 +188,8 @@ class Chain:
                 app.signal(id, "go")
             case "child":
                 return self._signal_child(station, id)
+            case "comment":
+                return self._comment(station)
             case "signal":
                 app.signal(id, "in", signal_id="once", by=self.somebody(f"signals {name}"))
                 self._late(id)
@@ -187,6 +202,13 @@ class Chain:
         if leaves:
             self.app.signal(leaves[0], "in", by=self.somebody(f"signals the child of {station.name}"))
         return bool(leaves)
+
+    def _comment(self, station: Station) -> bool:
+        """Somebody decides on what a station asks, and says something with it."""
+        asked = _asked(self.app).get(f"{station.name} asks")
+        if asked:
+            self.app.approve(asked, by=Actor(self.somebody(f"comments at {station.name}"), ("finance",)), comment="7")
+        return asked is not None
 
     def _resumed(self, id: str) -> bool:
         """Whether the signal for its resume is taken: then `go` that it waits for is that for its retry."""

@@ -1129,6 +1129,11 @@ ACCESS = (
         engine=(Change("store/access.py", "authorise", "if not still_allows(token.roles, actor.token_roles, permission):", "if False:"),),
     ),
     Guard(
+        "a token that has lost a role starts nothing with it",
+        acting("nothing_is_done_with_a_token_that_has_lost_a_role_with_which_it_would_go_on"),
+        engine=(Change("store/access.py", "authorise", "- {*token.roles}", "- {*(actor.token_roles or ())}"),),
+    ),
+    Guard(
         "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
         postgres=access("postgres", "shared_token", " FOR SHARE", ""),
     ),
@@ -1223,6 +1228,28 @@ TEXT = "tests/app/test_text_limits.py::test_"
 SOURCE = "tests/app/test_sources.py::test_"
 
 HANDS = (
+    Guard(
+        "a comment goes on as its writer's data", hands("a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before"),
+        people("sqlite", "_count_decision", "[commenter(actor)] if made.comment else ()", "()"),
+        people("postgres", "_count_decision", "if made.comment:", "if False:"),
+    ),
+    Guard(
+        "whoever commented may decide again", hands("a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before"),
+        engine=(Change("store/provenance.py", "is_contributor", " if not each.startswith(COMMENTED)", ""),),
+    ),
+    Guard(
+        "who is known already is not one too many", hands("who_is_known_already_is_not_one_too_many"),
+        (Change("store/sqlite/events.sql", "insert_contributor", "c.person = :person", "1 = 0"),),
+        (Change("store/postgres/events.sql", "insert_contributors", "c.person = x.person", "1 = 0"),),
+    ),
+    Guard(
+        "a loop does not fill the audit", hands("a_loop_that_publishes_and_sends_leaves_a_few_rows_in_the_audit"),
+        engine=(Change("store/acts.py", "sending_acts", '("event.publish", event.type)', '("event.publish", event.type, event.id)'),),
+    ),
+    Guard(
+        "a full mailbox takes nothing of a turn", hands("a_full_mailbox_takes_nothing_of_a_turn_either"),
+        lite_code("_send", "room[to] > 0 and ", ""), pg("insert_signals", "box.waiting + x.nth <= ", "0 <= "),
+    ),
     Guard(
         "a signal makes its sender a contributor", hands("a_signal_makes_its_sender_a_contributor_of_the_whole_family"),
         lite_code("_deliver", "sender.provenance.contributors if sender else ()", "()"),

@@ -123,6 +123,18 @@ def test_nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes(s
 
 
 @pytest.mark.parametrize("name", ACTS)
+def test_nothing_is_done_with_a_token_that_has_lost_a_role_with_which_it_would_go_on(store: Store, name: str) -> None:
+    actor = ANN.replace(token_roles=("author", "operator"))
+    before = (contents(store), store.tokens())
+    with pytest.raises(Denied, match="has lost the role author meanwhile, and nothing was done: ask again") as refused:
+        ACTS[name](store, actor)
+    assert refused.value.code == "permission_missing"
+    assert (contents(store), store.tokens()) == before
+    store.change_token("t1", ("admin", "author", "operator"), None)
+    ACTS[name](store, actor)
+
+
+@pytest.mark.parametrize("name", ACTS)
 def test_a_revocation_waits_for_what_is_done_with_the_token(stores: Stores, store: Any, clock: Clock, name: str) -> None:
     """So the audit never has an act after the revocation of the token that it was done with."""
     other, order = stores.store(clock), list[str]()

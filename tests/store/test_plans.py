@@ -112,8 +112,8 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("consume_signals", dict(signal=IDS, id=IDS, seq=ONES), "workflow_signals_pkey"),
     (
         "insert_signals",
-        dict(id=IDS, execution_id=IDS, name=TEXTS, payload=TEXTS, now=1),
-        "executions_pkey workflow_signals_execution_id_n_key",
+        dict(id=IDS, execution_id=IDS, name=TEXTS, payload=TEXTS, most=1, now=1),
+        "executions_pkey workflow_signals_execution_id_n_key signals_waiting",
     ),
     ("mailbox", dict(id="w0", signal="s"), "executions_pkey workflow_signals_pkey signals_waiting"),
     ("receivers", dict(ids=IDS), "executions_pkey"),

@@ -181,12 +181,53 @@ def test_beyond_the_limit_one_stands_for_all(store: Store) -> None:
     store.signal(NewSignal("s", "w", "go", "1"), 10, Actor("Ann"))
     store.signal(NewSignal("t", "w", "go", "1"), 10, Actor("Bob"))
     assert contributors(store, "w") == [EVERYBODY, *crowd]
+    store.signal(NewSignal("u", "w", "go", "1"), 10, Actor("p0000"))
     (woken,) = store.extend({"w": claim.fence}, 30).values()
     asked = turn(claim.replace(wakes=woken), approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED)
     assert outcome(store, asked) == "parked"
     verdict = store.decide("w.1", Decision(Actor("Zoe"), "approve"))
     assert verdict is not None
     assert verdict.refusal == "too_many_contributors"
+
+
+def test_who_is_known_already_is_not_one_too_many(store: Store) -> None:
+    crowd = tuple(f"p{i:04}" for i in range(MAX_CONTRIBUTORS))
+    started(store, "w", *crowd)
+    store.signal(NewSignal("s", "w", "go", "1"), 10, Actor("p0007"))
+    assert contributors(store, "w") == [*crowd]
+
+
+def test_what_somebody_with_the_database_sends_is_delivered_whatever_their_token_allows(store: Store) -> None:
+    started(store, "to")
+    assert store.signal(NewSignal("s", "to", "go", "1"), 10, Actor("Ann", token_roles=("viewer",))) == "sent"
+    assert [mail.id for mail in store.mail(["to"])["to"]] == ["s"]
+
+
+def test_a_loop_that_publishes_and_sends_leaves_a_few_rows_in_the_audit(store: Store) -> None:
+    started(store, "to")
+    sender = begun(store, "w", contributors=("sue",), started_by="Sue")
+    events = tuple(NewEvent(f"e{i}", "paid" if i % 3 else "lost", "1", execution_id="w") for i in range(50))
+    signals = tuple(NewSignal(f"s{i}", "to", "go", "1", "w") for i in range(50))
+    assert outcome(store, turn(sender, signals=signals, events=events)) == "parked"
+    assert [row[2:] for row in audited(store)] == [("event.publish", "e0"), ("event.publish", "e1"), ("execution.signal", "to")]
+    (detail,) = (json.loads(text) for (text,) in rows(store, "SELECT detail FROM audit WHERE n = 3"))
+    assert detail == {"signal": "go", "id": "s0", "count": 50, "last": "s49"}
+
+
+def test_a_full_mailbox_takes_nothing_of_a_turn_either(store: Store) -> None:
+    store.limits = store.limits.replace(signals=5)
+    started(store, "to")
+    started(store, "other")
+    store.signal(NewSignal("s", "to", "go", "1"), 5)
+    sender = begun(store, "w", contributors=("sue",), started_by="Sue")
+    signals = tuple(NewSignal(f"s{i}", "to" if i < 9 else "other", "go", "1", "w") for i in range(11))
+    assert outcome(store, turn(sender, signals=signals)) == "parked"
+    assert {id: [mail.id for mail in box] for id, box in store.mail(["to", "other"]).items()} == {
+        "to": ["s", "s0", "s1", "s2", "s3"],
+        "other": ["s9", "s10"],
+    }
+    assert [json.loads(text)["count"] for (text,) in rows(store, "SELECT detail FROM audit ORDER BY n")] == [4, 2]
+    assert store.signal(NewSignal("t", "to", "go", "1"), 5) == "full"
 
 
 def test_what_is_pruned_takes_its_contributors_along(stores: Stores) -> None:
@@ -234,6 +275,29 @@ def test_a_vote_of_a_token_that_was_revoked_since_counts_no_more(store: Store) -
     store.revoke_token("t1")
     assert decide(store, bob) == Verdict(), "one vote is left"
     assert decide(store, fresh_one).by == ("Bob", "Ann"), "whoever lost a token may vote with another"
+
+
+def test_a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before(store: Store) -> None:
+    asking(store, quorum=1)
+    assert store.decide("w.1", Decision(Actor("Ann"), "approve", comment='{"amount": 1}')) == Verdict(ended="approved", by=("Ann",))
+    claim = claims(store)["w"]
+    started(store, "to")
+    again = turn(
+        claim, seq=1, signals=(NewSignal("s", "to", "go", "1", "w"),), approvals=(NewApproval(2, "boss", "", "null"),), status=PAUSED
+    )
+    assert outcome(store, again) == "parked"
+    assert contributors(store, "to") == ["ann", "sue"]
+    verdict = store.decide("w.2", Decision(Actor("Ann"), "approve"))
+    assert verdict == Verdict(ended="approved", by=("Ann",)), "the same person may decide twice in one execution"
+
+
+def test_a_decision_without_a_comment_gives_no_data(store: Store) -> None:
+    asking(store, quorum=1)
+    assert decide(store, "Ann").ended == "approved"
+    claim = claims(store)["w"]
+    started(store, "to")
+    assert outcome(store, turn(claim, seq=1, signals=(NewSignal("s", "to", "go", "1", "w"),))) == "parked"
+    assert contributors(store, "to") == ["sue"]
 
 
 # what was there before

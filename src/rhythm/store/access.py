@@ -164,6 +164,10 @@ def authorise(actor: Actor, token: StoredToken | None) -> None:
     for permission in actor.needs:
         if not still_allows(token.roles, actor.token_roles, permission):
             raise Denied(f"this takes the permission {permission}, which the token {actor.token} does not have", "permission_missing")
+    # What is started goes on with the roles that were shown: none of them may be gone by now.
+    if lost := sorted({*(actor.token_roles or ())} - {*token.roles}):
+        what = f"the token {actor.token} has lost the role {lost[0]} meanwhile"
+        raise Denied(f"{what}, and nothing was done: ask again", "permission_missing")
 
 
 def stored_token(row: Sequence[Any]) -> StoredToken:

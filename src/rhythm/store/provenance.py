@@ -21,6 +21,7 @@ from rhythm.store.access import Actor
 
 MAX_CONTRIBUTORS = 1000  # people of one family
 EVERYBODY = "\t*"  # stands for more people than are kept; nobody's name, since names are printable
+COMMENTED = "\t"  # before the name of somebody who gave nothing but the comment of a decision
 MAX_AUTHORITY = 50  # different sets of roles
 NO_ROLES: tuple[str, ...] = ()
 
@@ -81,7 +82,17 @@ def sender_of(actor: Actor | None) -> Sender:
 
 def sending_turn(started_by: str | None, root_id: str, people: Iterable[str], authority: str | None) -> Sender:
     """The turn of an execution, by what is stored of its family."""
-    return Sender(started_by, root_id, Provenance(tuple(people), load_authority(authority)))
+    names = (each if each == EVERYBODY else each.removeprefix(COMMENTED) for each in people)
+    return Sender(started_by, root_id, Provenance(bounded(names), load_authority(authority)))
+
+
+def commenter(actor: Actor) -> str:
+    """Somebody who decides with a comment, as a contributor of the family that asked.
+
+    A workflow can read the comment and send it on, so it counts for whatever takes that. In the family itself
+    it does not: one person may well decide twice there.
+    """
+    return f"{COMMENTED}{person(actor.name)}"
 
 
 def provenance_of(actor: Actor | None) -> Provenance:
@@ -123,7 +134,7 @@ def bounded_authority(authority: Iterable[tuple[str, ...]]) -> tuple[tuple[str, 
 def is_contributor(name: str, contributors: Iterable[str]) -> bool:
     """Whether this is one of them, however the name is written."""
     who = person(name)
-    return any(person(each) == who for each in contributors)
+    return any(person(each) == who for each in contributors if not each.startswith(COMMENTED))
 
 
 def dump_authority(authority: tuple[tuple[str, ...], ...]) -> str | None:

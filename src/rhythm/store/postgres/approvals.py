@@ -29,7 +29,7 @@ from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
 from rhythm.store.postgres.rows import US, fields
 from rhythm.store.postgres.session import alone, transaction
-from rhythm.store.provenance import provenance_of
+from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
 
 OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
@@ -58,6 +58,8 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         row = StoredDecision(id, n, actor.name, approval.role, made.decision, made.comment, approval.shown, made.key, actor.token, now,
                              approval.escalated)  # fmt: skip
         self.db.do("insert_decision", **fields(row))
+        if made.comment:
+            self.rows.contribute([(approval.execution_id, [commenter(actor)])], now)
         if verdict.stage is not None:
             self._escalate([(approval, verdict.stage)], now)
         if verdict.ended:

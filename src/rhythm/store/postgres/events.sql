@@ -28,7 +28,9 @@ FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s
 -- in a circle.
 INSERT INTO execution_contributors (root_id, person, at)
 SELECT DISTINCT e.root_id,
-  CASE WHEN (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < %(most)s THEN x.person ELSE %(everybody)s END,
+  CASE WHEN EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.root_id AND c.person = x.person)
+      OR (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < %(most)s
+    THEN x.person ELSE %(everybody)s END,
   %(now)s::bigint
 FROM unnest(%(id)s::text[], %(person)s::text[]) AS x(id, person) JOIN executions e ON e.id = x.id
 ORDER BY 1, 2 ON CONFLICT (root_id, person) DO NOTHING

@@ -12,7 +12,8 @@ from typing import Any
 from rhythm.ids import child_id
 from rhythm.limits import Limits
 from rhythm.record import Record
-from rhythm.store.access import Act, Actor, act
+from rhythm.store.access import Act, Actor
+from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import message_of
 from rhythm.store.base import (
     CANCELLED,
@@ -20,6 +21,7 @@ from rhythm.store.base import (
     PENDING,
     TERMINAL,
     Committed,
+    NewEvent,
     NewSignal,
     TaskEnd,
     TurnCommit,
@@ -67,7 +69,7 @@ class Flush:
 
     def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], limits: Limits) -> None:
         self.rows, self.db, self.turns, self.ends, self.limits = rows, rows.db, turns, ends, limits
-        self.acts: dict[Actor, list[Act]] = {}  # for the audit
+        self.acts: list[tuple[Actor, list[Act]]] = []  # for the audit
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
@@ -98,10 +100,15 @@ class Flush:
         self.db.batch("delete_settled", [dict(id=turn.id, n=n) for turn in won for n in turn.settled])
         self._write_children(won)
         senders = self.rows.senders(turn.id for turn in won if turn.events or turn.signals)
-        self._publish(won, senders)
+        published = self._publish(won, senders)
         promoted = self._promote(won)
         self._consume(won)
-        self._deliver([signal for turn in won for signal in turn.signals], senders)
+        sent = self._deliver([signal for turn in won for signal in turn.signals], senders)
+        self.acts = [
+            (Actor(sender.started_by, source=f"execution:{id}"), sending_acts(published.get(id, ()), sent.get(id, ())))
+            for id, sender in senders.items()
+            if sender.started_by is not None
+        ]
         self._tell(won)
         self._executed(won)
         self._finish([turn for turn in won if turn.end == "finish"])
@@ -241,25 +248,33 @@ class Flush:
         if len(self.db.batch("consume_signals", taken)) != len(taken):
             raise AssertionError(f"a signal was consumed before: {taken}")
 
-    def _publish(self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]) -> None:
-        """With the names of everyone who had a hand in what is published."""
-        turns = {event.id: turn.id for turn in won for event in turn.events}
-        publishers = {event_id: senders[id] for event_id, id in turns.items()}
-        for new in self.exchange.publish([event for turn in won for event in turn.events], publishers, self.now):
-            self._acted(publishers[new.id], turns[new.id], act("event.publish", new.id, type=new.type))
+    def _publish(self, won: Sequence[TurnCommit], senders: Mapping[str, Sender]) -> dict[str, list[NewEvent]]:
+        """With the names of everyone who had a hand in what is published. Those that are new, by the turn."""
+        events = {event.id: (turn.id, event) for turn in won for event in turn.events}
+        publishers = {id: senders[by] for id, (by, _) in events.items()}
+        published: dict[str, list[NewEvent]] = {}
+        for new in self.exchange.publish([event for _, event in events.values()], publishers, self.now):
+            by, event = events[new.id]
+            published.setdefault(by, []).append(event)
+        return published
 
-    def _deliver(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> None:
-        """Into the mailboxes of those who are still there. The wake comes first: it locks the mailbox."""
+    def _deliver(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> dict[str, list[NewSignal]]:
+        """Into the mailboxes of those who are still there and have room. Those that are new, by the turn.
+
+        The wake comes first: it locks the mailbox.
+        """
+        delivered: dict[str, list[NewSignal]] = {}
         signals = self._allowed(signals, senders)
         if not signals:
-            return
+            return delivered
         self.rows.call([signal.execution_id for signal in signals])
-        sent = {row[0] for row in self.db.batch("insert_signals", [mail_row(signal) for signal in signals], now=self.now)}
+        rows = [mail_row(signal) for signal in signals]
+        sent = {row[0] for row in self.db.batch("insert_signals", rows, most=self.limits.signals, now=self.now)}
         for signal in signals:
             if signal.id in sent and signal.sender is not None:
-                sender = senders[signal.sender]
-                self.contributions.append((signal.execution_id, sender.provenance.contributors))
-                self._acted(sender, signal.sender, act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id))
+                self.contributions.append((signal.execution_id, senders[signal.sender].provenance.contributors))
+                delivered.setdefault(signal.sender, []).append(signal)
+        return delivered
 
     def _allowed(self, signals: Sequence[NewSignal], senders: Mapping[str, Sender]) -> Sequence[NewSignal]:
         """Those that whoever asked for their senders might have sent: the others reach nobody."""
@@ -271,11 +286,6 @@ class Flush:
             return provenance.allows("execution:signal", roots.get(signal.execution_id))
 
         return [signal for signal in signals if may(signal)]
-
-    def _acted(self, sender: Sender, id: str, done: Act) -> None:
-        """What a turn does to others is an act of whoever started it, if that is known."""
-        if sender.started_by is not None:
-            self.acts.setdefault(Actor(sender.started_by, source=f"execution:{id}"), []).append(done)
 
     def _to(self, turn: TurnCommit) -> int:
         """A cancel that was acknowledged before the result wins over it."""

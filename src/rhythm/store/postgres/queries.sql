@@ -588,12 +588,22 @@ SELECT (SELECT status FROM executions WHERE id = %(id)s), EXISTS (SELECT 1 FROM 
   (SELECT count(*) FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL)
 
 -- name: insert_signals
--- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late.
+-- The receivers' ready rows are locked by now, so nobody else takes the same numbers. To one who has ended it comes too late, and a
+-- mailbox that is full takes no more.
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
-SELECT x.id, x.execution_id, (SELECT coalesce(max(n), 0) FROM workflow_signals s WHERE s.execution_id = x.execution_id)
-  + row_number() OVER (PARTITION BY x.execution_id ORDER BY x.ord), x.name, x.payload, %(now)s
-FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(name)s::text[], %(payload)s::text[]) WITH ORDINALITY AS x(id, execution_id, name, payload, ord)
+SELECT x.id, x.execution_id, box.last + x.nth, x.name, x.payload, %(now)s
+FROM (
+  SELECT g.*, row_number() OVER (PARTITION BY g.execution_id ORDER BY g.ord) AS nth
+  FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(name)s::text[], %(payload)s::text[])
+    WITH ORDINALITY AS g(id, execution_id, name, payload, ord)
+) x
 JOIN executions e ON e.id = x.execution_id AND e.status < 5
+JOIN (
+  SELECT r.id, (SELECT coalesce(max(n), 0) FROM workflow_signals s WHERE s.execution_id = r.id) AS last,
+    (SELECT count(*) FROM workflow_signals s WHERE s.execution_id = r.id AND s.consumed_seq IS NULL) AS waiting
+  FROM (SELECT DISTINCT unnest(%(execution_id)s::text[]) AS id) r
+) box ON box.id = x.execution_id
+WHERE box.waiting + x.nth <= %(most)s
 ON CONFLICT (id) DO NOTHING RETURNING id
 
 -- name: receivers

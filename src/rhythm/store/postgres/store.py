@@ -18,6 +18,7 @@ from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Chain, Head, act
+from rhythm.store.acts import sending_acts
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -435,7 +436,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         flush = Flush(self.rows, turns, ends, self.limits)
         answers, accepted = flush.run()
         answers = [*answers, *(steps(self.rows, plain) if plain else ())]
-        for actor, acts in flush.acts.items():
+        for actor, acts in flush.acts:
             self._audit(actor, acts, flush.now)
         return answers, accepted
 
@@ -489,10 +490,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             raise UndoneError("missing" if status is None else "late")
         if waiting >= limit:
             raise UndoneError("full")
-        if not self.db.batch("insert_signals", [mail_row(signal)], now=now):
+        if not self.db.batch("insert_signals", [mail_row(signal)], most=limit, now=now):
             raise UndoneError("duplicate")
         self.rows.contribute([(id, provenance_of(actor).contributors)], now)
-        self._record(actor, [act("execution.signal", id, signal=signal.name, id=signal.id)], now)
+        self._record(actor, sending_acts((), [signal]), now)
         return "sent"
 
     @transaction
@@ -503,7 +504,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         if not exchange.publish([event], {event.id: sender_of(actor)}, now):
             raise UndoneError("duplicate")
         self.rows.contribute(exchange.contributions, now)
-        self._record(actor, [act("event.publish", event.id, type=event.type)])
+        self._record(actor, sending_acts([event], ()))
         return "published"
 
     @transaction

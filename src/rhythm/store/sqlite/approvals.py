@@ -29,7 +29,7 @@ from rhythm.store.approvals import (
     refuse_data,
 )
 from rhythm.store.base import TASK, NewExecution
-from rhythm.store.provenance import provenance_of
+from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Rows
@@ -69,6 +69,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             approval.escalated,
         )
         self._all("insert_decision", dict(zip(row._fields, row.astuple(), strict=True)))
+        self._contribute(approval.execution_id, [commenter(actor)] if made.comment else (), now)
         if verdict.stage is not None:
             self._escalate(approval, verdict.stage, now)
         if verdict.ended:

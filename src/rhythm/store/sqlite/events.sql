@@ -24,7 +24,9 @@ FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
 -- Everyone once for each family; beyond the limit, one who stands for all.
 INSERT INTO execution_contributors (root_id, person, at)
 SELECT e.root_id,
-  CASE WHEN (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < :most THEN :person ELSE :everybody END, :now
+  CASE WHEN EXISTS (SELECT 1 FROM execution_contributors c WHERE c.root_id = e.root_id AND c.person = :person)
+      OR (SELECT count(*) FROM execution_contributors c WHERE c.root_id = e.root_id) < :most
+    THEN :person ELSE :everybody END, :now
 FROM executions e WHERE e.id = :id
 ON CONFLICT (root_id, person) DO NOTHING
 

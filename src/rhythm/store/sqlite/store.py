@@ -13,6 +13,7 @@ from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Chain, Head, act
+from rhythm.store.acts import sending_acts
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -374,13 +375,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._all("delete_settled_wait", turn.id, n)
             self._all("settle_wait", turn.id, n)
         sender = self._sender(turn.id) if turn.events or turn.signals else None
-        acts = [act("event.publish", event.id, type=event.type) for event in turn.events if self._publish(event, sender, now)]
+        published = [event for event in turn.events if self._publish(event, sender, now)]
         for id in turn.consumed:
             if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
-        acts += [_sent(signal) for signal in turn.signals if self._deliver(signal, sender, now)]
+        sent = self._send(turn.signals, sender, now)
         if sender is not None and sender.started_by is not None:
-            self._audit(Actor(sender.started_by, source=f"execution:{turn.id}"), acts, now)
+            self._audit(Actor(sender.started_by, source=f"execution:{turn.id}"), sending_acts(published, sent), now)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
@@ -590,13 +591,25 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
             self._deliver(signal, sender_of(actor), self.clock())
-            self._record(actor, [_sent(signal)], self.clock())
+            self._record(actor, sending_acts((), [signal]), self.clock())
             return "sent"
+
+    def _send(self, signals: Sequence[NewSignal], sender: Sender | None, now: int) -> list[NewSignal]:
+        """Signals of a turn: those that were delivered. A mailbox that is full takes no more."""
+        room, sent = dict[str, int](), list[NewSignal]()
+        for signal in signals:
+            to = signal.execution_id
+            if to not in room:
+                room[to] = self.limits.signals - self._one("unconsumed", to)[0]
+            if room[to] > 0 and self._deliver(signal, sender, now):
+                room[to] -= 1
+                sent.append(signal)
+        return sent
 
     def _deliver(self, signal: NewSignal, sender: Sender | None, now: int) -> bool:
         """Into the mailbox of whoever is still there; to one who has ended it comes too late. The same one twice is one.
 
-        What whoever asked for its sender might not have sent reaches nobody.
+        What a turn sends that whoever asked for it might not have sent reaches nobody.
         """
         row = self._one("status_of", signal.execution_id)
         if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
@@ -609,6 +622,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return True
 
     def _may_signal(self, sender: Sender, id: str) -> bool:
+        if not sender.root_id:  # a person: what they may do was asked before
+            return True
         root = self._one("root_names", json.dumps([id]))[1] if sender.provenance.limited else None
         return sender.provenance.allows("execution:signal", root)
 
@@ -620,7 +635,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             if not self._publish(event, sender_of(actor), self.clock()):
                 return "duplicate"
-            self._record(actor, [act("event.publish", event.id, type=event.type)], self.clock())
+            self._record(actor, sending_acts([event], ()), self.clock())
             return "published"
 
     def _publish(self, event: NewEvent, sender: Sender | None, now: int) -> bool:
@@ -1015,10 +1030,6 @@ def _split(status: int, value: str) -> tuple[str | None, str | None]:
 
 def _error(code: str, message: str, data: Any = None) -> str:
     return json.dumps({"code": code, "message": message, "data": data})
-
-
-def _sent(signal: NewSignal) -> Act:
-    return act("execution.signal", signal.execution_id, signal=signal.name, id=signal.id)
 
 
 def _cancelled() -> str:
