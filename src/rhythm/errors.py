@@ -147,6 +147,12 @@ class ScheduleTaken(RhythmError):
     code = "schedule_taken"
 
 
+class ScheduleChanged(RhythmError):
+    """The schedule is not as it was when its change was asked for."""
+
+    code = "schedule_changed"
+
+
 class Conflict(RhythmError):
     """The id or idempotency key is taken. `id` is the execution that has it."""
 

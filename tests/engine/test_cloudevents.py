@@ -83,6 +83,7 @@ def test_the_same_id_of_another_source_is_another_event_however_long() -> None:
         ({"content-type": STRUCTURED}, b"[]", "the event is not an object"),
         ({"content-type": STRUCTURED}, json.dumps({**PAID, "id": ""}).encode(), "the event has no id"),
         ({"content-type": STRUCTURED}, json.dumps({**PAID, "type": 5}).encode(), "the event has no type"),
+        ({"content-type": STRUCTURED}, json.dumps({**PAID, "source": "a b"}).encode(), "has a source with a space in it"),
         ({"content-type": STRUCTURED}, json.dumps({**PAID, "specversion": "0.3"}).encode(), "is of CloudEvents 0.3; 1.0 is known"),
         ({"content-type": STRUCTURED}, json.dumps({**PAID, "data_base64": "aGk="}).encode(), "has binary data"),
         ({"content-type": BATCH}, b"{}", "a batch is a list of events"),

@@ -149,10 +149,11 @@ def decides(changes: str) -> str:
     return f"UPDATE approvals SET {changes} WHERE id = 'run.9'"
 
 
-def contributed(id: str) -> str:
-    return f"INSERT INTO execution_contributors VALUES ('{id}', 'ann', 0)"
+def contributed(id: str, at: int = 0) -> str:
+    return f"INSERT INTO execution_contributors VALUES ('{id}', 'ann', {at})"
 
 
+BY_VOTE = """status = 5, decision = 'approved', decided_by = '["A\u034fNN"]'"""
 BY_ANN = """INSERT INTO events VALUES ('e', 'paid', 1, 'null', 1, '[["ann"], []]')"""
 
 
@@ -363,6 +364,8 @@ DAMAGES: list[tuple[str, str, tuple[str, ...] | Callable[[Store], None], set[str
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'rejected'")), set()),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("four_eyes = (1 = 1)"), contributed("run"), decided("Ann")),
      {"decisions_audited"}),
+    ("approvals_entitled", "run.9", (approval("run", 9), decides(f"four_eyes = (1 = 1), ended_at = 3, {BY_VOTE}"), decided("A\u034fNN"),
+     contributed("run", 2)), {"decisions_audited"}),
     ("approvals_entitled", "run.9", (approval("run", 9), decides("status = 5, decision = 'approved', escalated = 1"), decided("ann")),
      {"decisions_audited"}),
     ("belongs", "ghost", (contributed("ghost"),), set()),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from rhythm.app import Rhythm
 from tests.http.conftest import Client
 
@@ -28,6 +32,30 @@ def test_a_schedule_is_made_changed_paused_run_and_deleted(app: Rhythm, admin: C
     assert admin.get(path).json()["code"] == "unknown_schedule"
     done = {row.action for row in app.audit(object="nightly/sums")}
     assert done >= {"schedule.create", "schedule.change", "schedule.pause", "schedule.run", "schedule.resume", "schedule.delete"}
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "answered"), [("gone", (404, "unknown_schedule")), ("other", (409, "schedule_changed")), ("", (200, None))]
+)
+def test_a_change_of_what_is_no_longer_there_does_nothing(
+    app: Rhythm, admin: Client, monkeypatch: pytest.MonkeyPatch, meanwhile: str, answered: tuple[int, str | None]
+) -> None:
+    """Else it would come back with the inputs of whoever made it, and without their name."""
+    app.schedule("s", "add", every="1h", inputs={"a": 1, "b": 2}, by="ann")
+    wanted = app._wanted_schedule
+
+    def between(*args: Any) -> Any:
+        monkeypatch.setattr(app, "_wanted_schedule", wanted)
+        if meanwhile == "gone":
+            app.delete_schedule("s")
+        elif meanwhile:
+            app.schedule("s", "add", every="1h", inputs={"a": 1, "b": 3}, by="bob")
+        return wanted(*args)
+
+    monkeypatch.setattr(app, "_wanted_schedule", between)
+    answer = admin.patch("/api/v1/schedules/s", json={"every": "2h"})
+    assert (answer.status_code, answer.json().get("code")) == answered
+    assert [(each.every_s, each.inputs["b"]) for each in app.schedules()] == {"gone": [], "other": [(3600, 3)], "": [(7200, 2)]}[meanwhile]
 
 
 def test_what_cannot_be_a_schedule_is_refused(app: Rhythm, admin: Client) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rhythm.engine.retried import anew
@@ -73,6 +73,13 @@ def test_too_many_to_keep_stand_for_everybody_and_allow_nothing() -> None:
 def test_one_person_has_one_name_however_it_is_written(written: str) -> None:
     assert person(written) == "ann"
     assert is_contributor(written, ["Ann"])
+
+
+@given(st.text(st.one_of(st.characters(), st.sampled_from("e\u0301\u034f\ufe0f\u3164 ßİſΣ")), max_size=12))
+@example("andre\u034f\u0301")
+def test_a_name_that_was_made_plain_stays_as_it_is(name: str) -> None:
+    assert person(person(name)) == person(name)
+    assert is_contributor(name, [person(name)])
 
 
 def test_who_acts_with_a_token_acts_with_its_roles_and_who_has_the_database_with_all() -> None:
@@ -275,6 +282,16 @@ def test_a_vote_of_a_token_that_was_revoked_since_counts_no_more(store: Store) -
     store.revoke_token("t1")
     assert decide(store, bob) == Verdict(), "one vote is left"
     assert decide(store, fresh_one).by == ("Bob", "Ann"), "whoever lost a token may vote with another"
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_vote_does_not_count_after_its_voter_has_given_data(store: Store, given: bool) -> None:
+    asking(store)
+    assert decide(store, "Ann") == Verdict()
+    if given:
+        store.signal(NewSignal("s", "w", "amount", "1"), 10, Actor("ann"))
+    assert decide(store, "bob") == (Verdict() if given else Verdict(ended="approved", by=("Ann", "bob")))
+    assert decide(store, "Ann").refusal == ("self_approval" if given else "decision_repeated")
 
 
 def test_a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before(store: Store) -> None:

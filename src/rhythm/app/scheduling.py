@@ -12,7 +12,7 @@ from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
-from rhythm.errors import InvalidSchedule, ScheduleOfWorkflow, ScheduleTaken, UnknownSchedule
+from rhythm.errors import InvalidSchedule, ScheduleChanged, ScheduleOfWorkflow, ScheduleTaken, UnknownSchedule
 from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope, allows, limited, within
@@ -104,12 +104,14 @@ class Schedules(Part):
         overlap: Overlap = "skip",
         catch_up: str | int = "one",
         by: By = None,
+        unless_changed: ScheduleView | None = None,
     ) -> ScheduleView:
         """Starts a workflow by the clock from now on: one of `cron` (five fields, in the time zone `tz`), `every` so long, or once `at`.
 
         A schedule of this name is changed; while its times stay the same, so does its next slot. `InvalidSchedule` says what is wrong.
         `overlap`: what a slot does while an execution of the schedule still runs. `catch_up`: how many slots that passed while no worker
-        ran are made up for: "skip", "one" (the latest) or a number.
+        ran are made up for: "skip", "one" (the latest) or a number. `unless_changed`: the schedule as it was seen; if it is gone by now or
+        starts something else, `UnknownSchedule` and `ScheduleChanged` say so, and nothing is done.
         """
         from rhythm.engine.schedules import put
 
@@ -120,6 +122,8 @@ class Schedules(Part):
         def change(before: Schedule | None, now: int) -> Schedule:
             if before is not None and not _may(actor, before):
                 raise ScheduleTaken(f"there is a schedule {name!r:.80} already, of something else: choose another name")
+            if unless_changed is not None:
+                _same_as(unless_changed, before)
             after = put(before, name, wanted, now, actor)
             if after.next_at is None and (before is None or before.timing.replace(anchor_at=0) != after.timing.replace(anchor_at=0)):
                 raise InvalidSchedule(f"the schedule would never start anything: {_never(after)}")
@@ -284,6 +288,7 @@ class AsyncSchedules(Protocol):
         overlap: Overlap = "skip",
         catch_up: str | int = "one",
         by: By = None,
+        unless_changed: ScheduleView | None = None,
     ) -> ScheduleView: ...
     async def schedules(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> ScheduleViews: ...
     async def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView: ...
@@ -316,6 +321,15 @@ def _own(given: str) -> str:
     if valid_name(given, "a schedule's name").startswith("@"):
         raise InvalidSchedule(f"{given!r:.80} cannot be the name of a schedule: those that begin with @ come with their workflows")
     return given
+
+
+def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
+    """`UnknownSchedule` or `ScheduleChanged`, if it is no longer what somebody has seen."""
+    if schedule is None:
+        _unknown(seen.name)
+    now = _view(schedule)
+    if any(getattr(now, name) != getattr(seen, name) for name in ("workflow", "cron", "every_s", "at", "tz", "inputs", "overlap", "catch_up")):
+        raise ScheduleChanged(f"the schedule {seen.name!r:.80} has been changed meanwhile, and nothing was done: ask again")
 
 
 def _may(actor: Actor, schedule: Schedule) -> bool:

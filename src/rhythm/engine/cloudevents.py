@@ -77,6 +77,8 @@ def _event(found: Any, what: str) -> CloudEvent:
     for name in NEEDED:
         if not isinstance(found.get(name), str) or not found[name]:
             _refuse(f"{what} has no {name}")
+    if " " in found["source"]:
+        _refuse(f"{what} has a source with a space in it, which is no URI")
     if found["specversion"] != "1.0":
         _refuse(f"{what} is of CloudEvents {found['specversion']:.20}; 1.0 is known")
     if "data_base64" in found:

@@ -30,6 +30,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ScheduleOfWorkflow: 409,
     errors.TokenRevoked: 401,
     errors.ScheduleTaken: 409,
+    errors.ScheduleChanged: 409,
     errors.Denied: 403,
     errors.Undecidable: 409,
     errors.Conflict: 409,

@@ -88,7 +88,7 @@ def change(ask: Ask, name: Name, body: ChangedSchedule) -> Response:
         kept |= {"cron": before.cron, "every": before.every_s, "at": before.at}
     wanted = {**kept, "catch_up": before.catch_up, **given}
     _must_know(ask, wanted["workflow"])
-    ask.app.schedule(name, wanted.pop("workflow"), by=ask.actor, **wanted)
+    ask.app.schedule(name, wanted.pop("workflow"), by=ask.actor, unless_changed=before, **wanted)
     return answer(ask.app.get_schedule(name, scope=ask.scope(READ)))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -132,6 +132,8 @@ def judge(
     """
     name, who = wanted.actor.name, person(wanted.actor.name)
     valid = [each for each in made if each.token is None or each.token not in void]
+    if approval.four_eyes:  # whoever has given data since they voted has a hand in it now
+        valid = [each for each in valid if not is_contributor(each.actor, contributors)]
     votes = [each for each in valid if each.stage == approval.escalated and each.decision != ESCALATE]
     own = [each for each in valid if person(each.actor) == who]
     if any(each.key is not None and each.key == wanted.key and each.decision == wanted.decision for each in own):
@@ -158,6 +160,27 @@ def judge(
         return Verdict(ended=REJECTED, by=(name,))
     by = (*(each.actor for each in votes if each.decision == APPROVE), name)
     return Verdict(ended=APPROVED, by=by) if len(by) >= approval.quorum else Verdict()
+
+
+class DecisionMade(Record):
+    """A decision under four eyes, for the doctor."""
+
+    approval_id: str
+    n: int
+    actor: str
+    at: int
+    decided_by: str | None  # JSON: whose votes have ended the approval
+    ended_at: int | None
+    contributors: str  # JSON: the people of the family, and since when they had a hand in it
+
+
+def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str, str]]:
+    """Decisions of people who had a hand in what they decided about, when they did or when their vote was counted."""
+    for made in decisions:
+        counted = made.ended_at is not None and made.actor in json.loads(made.decided_by or "[]")
+        until = made.ended_at if counted and made.ended_at is not None else made.at
+        if is_contributor(made.actor, [name for name, since in json.loads(made.contributors) if since < until]):
+            yield made.approval_id, f"{made.actor} had a hand in it, and decided"
 
 
 def _escalated(approval: StoredApproval, wanted: Decision) -> Verdict:

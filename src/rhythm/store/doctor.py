@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from rhythm.record import Record
 from rhythm.store.access import HIGHEST, LOWEST, MOST_PROBLEMS, PAGE, PAGE_SIZE, AuditRow, Chain, Head, Links
+from rhythm.store.approvals import DecisionMade, decided_with_a_hand
 from rhythm.store.audited import DecisionTold, TokenAct, TokenRow, Told, other_decisions, other_tokens, told_of_tokens
 from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
 
@@ -190,6 +191,7 @@ def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Jud
         if name in RULES
         for subject, message, of in ask(name, now=now, before=before, limit=TOLD)
     ]
+    found += _bounded(Finding("approvals_entitled", *told) for told in _decided_with_a_hand(ask))
     found += _bounded(Finding("decisions_audited", *told) for told in _other_decisions(ask))
     found += _bounded(Finding("tokens_audited", *told) for told in _other_tokens(ask))
     chain = verified(ask)
@@ -197,6 +199,13 @@ def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Jud
     found += _bounded(judge(Evidence(ask))) if judge else ()
     order = {name: position for position, name in enumerate(RULES)}
     return sorted(found, key=lambda finding: (order[finding.rule], finding.subject))
+
+
+def _decided_with_a_hand(ask: Ask) -> Iterator[tuple[str, str]]:
+    after = ("", -1)
+    while page := [DecisionMade(*row) for row in ask("decisions_made", id=after[0], n=after[1], limit=DECISIONS)]:
+        yield from decided_with_a_hand(page)
+        after = (page[-1].approval_id, page[-1].n)
 
 
 def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:

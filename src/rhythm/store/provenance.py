@@ -23,6 +23,7 @@ MAX_CONTRIBUTORS = 1000  # people of one family
 EVERYBODY = "\t*"  # stands for more people than are kept; nobody's name, since names are printable
 COMMENTED = "\t"  # before the name of somebody who gave nothing but the comment of a decision
 MAX_AUTHORITY = 50  # different sets of roles
+STEPS = 8  # until nothing changes any more; three were enough for every name that was tried
 NO_ROLES: tuple[str, ...] = ()
 
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # letters and marks that show nothing
@@ -106,8 +107,17 @@ def provenance_of(actor: Actor | None) -> Provenance:
 @lru_cache(maxsize=4096)
 def person(name: str) -> str:
     """Whose name this is: ann, Ann and ANN are one, and so is what looks the same because some of it cannot be seen."""
-    plain = unicodedata.normalize("NFKC", name).casefold()
-    return " ".join("".join(each for each in plain if not _invisible(each)).split())
+    plain = name
+    for _ in range(STEPS):  # what becomes visible together when something between it is taken out is composed, too
+        before, plain = plain, _plainer(plain)
+        if plain == before:
+            break
+    return plain
+
+
+def _plainer(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join("".join(each for each in folded if not _invisible(each)).split())
 
 
 def _invisible(character: str) -> bool:

@@ -354,7 +354,8 @@ SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_hear
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: approvals_entitled
--- An approval is decided by enough people of its last stage, none of them who had a hand in it, and by nobody after its end.
+-- An approval is decided by enough people of its last stage, and by nobody after its end. Whether one of them had a hand in it is judged by
+-- the code (`decisions_made`).
 SELECT a.id AS subject, 'it takes ' || a.quorum || ' to approve, and fewer have' AS message
 FROM approvals a WHERE a.decision = 'approved'
   AND (SELECT count(DISTINCT d.actor) FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'approve' AND d.role = a.role
@@ -362,10 +363,6 @@ FROM approvals a WHERE a.decision = 'approved'
 UNION ALL
 SELECT a.id, 'it is rejected, and nobody has rejected it' FROM approvals a WHERE a.decision = 'rejected'
   AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.id AND d.decision = 'reject' AND d.role = a.role)
-UNION ALL
-SELECT a.id, d.actor || ' had a hand in it, and decided' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id
-JOIN executions e ON e.id = a.execution_id JOIN execution_contributors c ON c.root_id = e.root_id AND c.person = lower(d.actor)
-WHERE a.four_eyes AND c.at < d.at
 UNION ALL
 SELECT a.id, d.actor || ' decided after its end' FROM approvals a JOIN approval_decisions d ON d.approval_id = a.id WHERE d.at > a.ended_at
 UNION ALL
@@ -408,6 +405,13 @@ FROM audit a JOIN approvals p ON p.id = a.object
 WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') AND NOT (a.action = 'approval.escalate' AND a.source = 'service')
   AND NOT EXISTS (SELECT 1 FROM approval_decisions d WHERE d.approval_id = a.object AND 'approval.' || d.decision = a.action AND d.actor = a.actor
     AND d.at = a.at AND d.token IS a.token)
+
+-- name: decisions_made
+-- Decisions under four eyes, and everyone who had a hand in what they were about.
+SELECT d.approval_id, d.n, d.actor, d.at, a.decided_by, a.ended_at,
+  (SELECT json_group_array(json_array(c.person, c.at)) FROM execution_contributors c WHERE c.root_id = e.root_id)
+FROM approval_decisions d JOIN approvals a ON a.id = d.approval_id JOIN executions e ON e.id = a.execution_id
+WHERE a.four_eyes AND (d.approval_id, d.n) > (:id, :n) ORDER BY d.approval_id, d.n LIMIT :limit
 
 -- name: decisions_told
 -- Decisions with what the audit tells of them; whether that is the same is judged by the code.
