@@ -1238,6 +1238,10 @@ HANDS = (
         engine=(Change("store/provenance.py", "is_contributor", " if not each.startswith(COMMENTED)", ""),),
     ),
     Guard(
+        "a vote counts no more when its voter has given data", hands("a_vote_does_not_count_after_its_voter_has_given_data"),
+        engine=judged("    if approval.four_eyes:  # whoever", "    if False:  # whoever"),
+    ),
+    Guard(
         "who is known already is not one too many", hands("who_is_known_already_is_not_one_too_many"),
         (Change("store/sqlite/events.sql", "insert_contributor", "c.person = :person", "1 = 0"),),
         (Change("store/postgres/events.sql", "insert_contributors", "c.person = x.person", "1 = 0"),),
@@ -1584,6 +1588,10 @@ BOUNDS = (
     Guard(
         "a workflow has so many annotations", (f"{SOURCE}a_workflow_has_so_many_annotations_and_no_more",),
         engine=(Change("lang/flow/check.py", "_workflows", "len(workflow.annotations) > limits.annotations", "False"),),
+    ),
+    Guard(
+        "a file has so many annotations in all", (f"{SOURCE}a_file_has_so_many_annotations_and_no_more",),
+        engine=(Change("lang/flow/check.py", "_workflows", "len(every) > limits.file_annotations", "False"),),
     ),
     Guard(
         "the programs of a file have so many bytes", (f"{SOURCE}a_program_that_is_far_larger_than_its_text_is_refused_before_it_is_made",),

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from rhythm.limits import TEXTS
 from rhythm.store.access import Actor
+from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
     BLOCKED,
     CANCELLED,
@@ -370,7 +372,23 @@ def test_a_turn_keeps_its_snapshot_unless_it_brings_a_new_one(store: Store) -> N
     assert outcome(store, turn(claim, 1, "park", snapshot=None, attributes='{"a": 1}')) == "parked"
     loaded = store.load(["w", "none"])
     assert [(row.snapshot, row.owned, row.seq) for row in loaded] == [(b"\x00one", "[]", 2)]
-    assert store.get(["w"])["w"].attributes == '{"a": 1}'
+    assert store.get(["w"])["w"].attributes == '{"a":1}'
+
+
+def test_attributes_of_every_turn_are_kept_also_of_the_last(store: Store) -> None:
+    claim = begun(store, attributes='{"a":1,"b":1}')
+    assert outcome(store, turn(claim, end="own", attributes='{"b":2}')) == "own"
+    assert outcome(store, turn(claim, 1, "finish", status=COMPLETED, attributes='{"c":"é"}')) == "finished"
+    assert store.get(["w"])["w"].attributes == '{"a":1,"b":2,"c":"é"}'
+
+
+def test_of_too_many_attributes_those_go_that_were_set_longest_ago() -> None:
+    before = "{" + ",".join(f'"a{i}":{i}' for i in range(TEXTS.attributes)) + "}"
+    merged = json.loads(with_attributes(before, '{"a7":8,"x":null}'))
+    assert len(merged) == TEXTS.attributes
+    assert (merged["a7"], merged["x"], "a0" in merged, "a1" in merged) == (8, None, False, True)
+    large = json.loads(with_attributes('{"old":1}', json.dumps({f"b{i}": "é" * 2100 for i in range(4)})))
+    assert list(large) == [f"b{i}" for i in range(4)]
 
 
 # ends

@@ -328,7 +328,9 @@ def _same_as(seen: ScheduleView, schedule: Schedule | None) -> None:
     if schedule is None:
         _unknown(seen.name)
     now = _view(schedule)
-    if any(getattr(now, name) != getattr(seen, name) for name in ("workflow", "cron", "every_s", "at", "tz", "inputs", "overlap", "catch_up")):
+    if any(
+        getattr(now, name) != getattr(seen, name) for name in ("workflow", "cron", "every_s", "at", "tz", "inputs", "overlap", "catch_up")
+    ):
         raise ScheduleChanged(f"the schedule {seen.name!r:.80} has been changed meanwhile, and nothing was done: ask again")
 
 

@@ -33,7 +33,7 @@ def may_have_many(turn: TurnCommit, limits: Limits) -> bool:
 def full_family(limits: Limits) -> str:
     return (
         f"more than {limits.family:,} children are under way below the execution that all of this began with; wait for some of them before "
-        "starting more, or let an event start the rest"
+        "starting more"
     )
 
 

@@ -152,7 +152,7 @@ def check_generations(m: Machine) -> None:
     """The id of a child is its parent's and a number, so it tells how many are above."""
     if m.id.count(".") >= m.limits.generations:
         what = f"a workflow that is {m.limits.generations + 1:,} generations below the one that all of this began with"
-        raise LimitFault(f"{what}; the limit is {m.limits.generations:,}. Let it loop, or publish an event that starts the next")
+        raise LimitFault(f"{what}; the limit is {m.limits.generations:,}. Let it loop instead")
 
 
 def check_fan_out(m: Machine, count: int) -> None:

@@ -15,6 +15,7 @@ from rhythm.record import Record
 from rhythm.store.access import Act, Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import message_of
+from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
@@ -109,6 +110,7 @@ class Flush:
             for id, sender in senders.items()
             if sender.started_by is not None
         ]
+        self._set_attributes({turn.id: turn.attributes for turn in won if turn.attributes is not None})
         self._tell(won)
         self._executed(won)
         self._finish([turn for turn in won if turn.end == "finish"])
@@ -287,6 +289,11 @@ class Flush:
 
         return [signal for signal in signals if may(signal)]
 
+    def _set_attributes(self, new: Mapping[str, str]) -> None:
+        if new:
+            before = dict(self.db.all("attributes", ids=list(new)))
+            self.db.batch("set_attributes", [dict(id=id, attributes=with_attributes(before[id], new[id])) for id in sorted(new)])
+
     def _to(self, turn: TurnCommit) -> int:
         """A cancel that was acknowledged before the result wins over it."""
         return CANCELLED if turn.end == "finish" and self.known[turn.id].cancelled else turn.status
@@ -323,7 +330,7 @@ class Flush:
         self.rows.end_workflows(ends, self.now)
 
     def _suspend(self, turns: Sequence[TurnCommit]) -> None:
-        names = ("id", "status", "fence", "worker", "attributes")
+        names = ("id", "status", "fence", "worker")
         self.db.batch("suspend_executions", [{name: getattr(turn, name) for name in names} for turn in turns], now=self.now)
 
     # how the holders go on

@@ -389,11 +389,15 @@ DELETE FROM ready WHERE id = ANY(%(ids)s::text[]) AND state <> 1
 SELECT x.id FROM unnest(%(ids)s::text[]) AS x(id) WHERE NOT EXISTS (SELECT 1 FROM ready r WHERE r.id = x.id)
 
 -- name: suspend_executions
-UPDATE executions e SET status = x.status, started_at = coalesce(e.started_at, %(now)s), fence = x.fence, worker = x.worker,
-  attributes = coalesce(x.attributes, e.attributes)
-FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worker)s::text[], %(attributes)s::text[])
-  AS x(id, status, fence, worker, attributes)
-WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL OR x.attributes IS NOT NULL)
+UPDATE executions e SET status = x.status, started_at = coalesce(e.started_at, %(now)s), fence = x.fence, worker = x.worker
+FROM unnest(%(id)s::text[], %(status)s::smallint[], %(fence)s::bigint[], %(worker)s::text[]) AS x(id, status, fence, worker)
+WHERE e.id = x.id AND e.status < 5 AND (e.status <> x.status OR e.started_at IS NULL)
+
+-- name: attributes
+SELECT id, attributes FROM executions WHERE id = ANY(%(ids)s::text[])
+
+-- name: set_attributes
+UPDATE executions e SET attributes = x.attributes FROM unnest(%(id)s::text[], %(attributes)s::text[]) AS x(id, attributes) WHERE e.id = x.id
 
 -- name: executions_of
 SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])

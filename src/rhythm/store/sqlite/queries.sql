@@ -256,8 +256,13 @@ DELETE FROM ready WHERE id = ? AND fence = ?
 DELETE FROM ready WHERE id = ?
 
 -- name: suspend_execution
-UPDATE executions SET status = :status, started_at = coalesce(started_at, :now), fence = :fence, worker = :worker,
-  attributes = coalesce(:attributes, attributes) WHERE id = :id
+UPDATE executions SET status = :status, started_at = coalesce(started_at, :now), fence = :fence, worker = :worker WHERE id = :id
+
+-- name: attributes
+SELECT attributes FROM executions WHERE id = ?
+
+-- name: set_attributes
+UPDATE executions SET attributes = ? WHERE id = ?
 
 -- name: status_of
 SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?

@@ -14,6 +14,7 @@ from rhythm.ids import child_id
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.acts import sending_acts
+from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
     BRIEF,
     CANCELLED,
@@ -382,6 +383,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         sent = self._send(turn.signals, sender, now)
         if sender is not None and sender.started_by is not None:
             self._audit(Actor(sender.started_by, source=f"execution:{turn.id}"), sending_acts(published, sent), now)
+        if turn.attributes is not None:
+            (before,) = self._one("attributes", turn.id)
+            self._all("set_attributes", with_attributes(before, turn.attributes), turn.id)
         to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
@@ -392,8 +396,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
-        if to != status or not row[7] or turn.attributes is not None:
-            suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker, "attributes": turn.attributes}
+        if to != status or not row[7]:
+            suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker}
             self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
 
