@@ -1577,6 +1577,14 @@ SCOPES = (
 
 BOUNDS = (
     Guard(
+        "an event finds whoever only reading tells", ("tests/store/test_events.py::test_an_event_reads_only_waits_that_may_want_it",),
+        engine=(Change("store/events.py", "keys_of", "{ANY, *(", "{*("),),
+    ),
+    Guard(
+        "an event reads only who may want it", ("tests/store/test_events.py::test_an_event_reads_only_waits_that_may_want_it",),
+        lite("open_waits", " AND w.key = x.value", ""), pg("open_waits", " AND w.key = x.key", ""),
+    ),
+    Guard(
         "a text to which nobody refers is not kept", ("tests/store/test_sources.py::test_a_text_whose_versions_are_all_there_is_not_kept",),
         lite("keep_sources", "WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key)", "WHERE true"),
         pg("keep_sources", "WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash)", "WHERE true"),

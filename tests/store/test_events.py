@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rhythm.store.base import CANCELLED, COMPLETED, EVENT, FAILED, Needed, NewEvent, NewWait, Store
-from rhythm.store.events import PAGE, Event, Wait, matches
+from rhythm.store.events import PAGE, Event, Wait, _at_path, _same, key_of, keys_of, matches
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, turn, workflow
+from tests.support.counting import counting
 from tests.support.stores import Stores, ready_rows, rows
 
 
@@ -274,3 +277,33 @@ def test_pruning_of_executions_leaves_events_alone(store: Store, clock: Clock) -
     clock.forward(100)
     store.prune(10.0, 10)
     assert publish(store) == "duplicate"
+
+
+# keys
+
+NAMES = st.sampled_from(["a", "b", "a.b", "", "."])
+PLAIN = st.one_of(st.none(), st.booleans(), st.sampled_from([0, 0.0, -0.0, 1, 1.0, 2**53 + 1, 10**400, 1e308]), st.text("ab1", max_size=2))
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2), max_leaves=5)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=3), VALUES)
+def test_whoever_fits_an_event_is_found_by_one_of_its_keys(wanted: dict[str, Any], data: Any) -> None:
+    text = json.dumps(wanted)
+    if all(_same(_at_path(data, path), value) for path, value in json.loads(text).items()):
+        assert key_of(text) in keys_of(data)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=3))
+def test_what_wants_the_values_of_an_event_itself_is_found(data: dict[str, Any]) -> None:
+    wanted = json.dumps({name: value for name, value in data.items() if "." not in name})
+    assert key_of(wanted) in keys_of(data)
+
+
+def test_an_event_reads_only_waits_that_may_want_it(store: Store) -> None:
+    for i in range(50):
+        wait = NewWait(1, "paid", json.dumps({"order.id": i} if i else {"vip": None}))
+        assert outcome(store, turn(begun(store, f"w{i}"), waits=(wait,))) == "parked"
+    with counting(store) as asked:
+        assert store.publish(NewEvent("e", "paid", '{"order": {"id": 7.0}, "n": 1}')) == "published"
+    assert asked.rows < 30, "of 50 waits it reads that of w0, which only reading it tells, and that of w7"
+    assert [row[0] for row in ready_rows(store)] == ["w0", "w7"]

@@ -152,7 +152,7 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
         )
     ],
     ("due_waits", dict(now=1, limit=10), "waits_due"),
-    ("open_waits", dict(types=["paid"]), "waits_open"),
+    ("open_waits", dict(type=["paid"], key=["k"]), "waits_open"),
     ("events_after", dict(type=["paid"], at=[1], n=[1], limit=10), "events_of_type"),
     ("prune_blobs", dict(ids=IDS), "blobs_pkey"),
     ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),

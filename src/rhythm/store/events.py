@@ -1,18 +1,23 @@
 """Which wait takes which event. Both stores ask this; they only say where the rows are.
 
 A wait takes the first event of its type that was published since its execution started and has the wanted values. An event is
-for every execution that waits, but each execution sees it once.
+for every execution that waits, but each execution sees it once. Thousands may wait for an event of the same type, each with the
+number of its own order: a wait is stored with a key made of one wanted value, and an event looks only at waits whose key is one of its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from rhythm.record import Record
 
 PAGE = 200  # events read at once by those who look for one
+LARGE = 10**300  # not every whole number beyond it is a float
+ANY = ""  # the key of a wait that only reading it can tell
 
 
 class Wait(Record):
@@ -48,18 +53,52 @@ def matches(waits: Iterable[Wait], events: Iterable[Event], seen: Collection[tup
 
     `seen`: executions and the events that they have taken before.
     """
-    in_order = sorted(waits, key=lambda wait: (wait.execution_id, wait.n))
-    open_ = {(wait.execution_id, wait.n): (wait, json.loads(wait.wanted).items()) for wait in in_order}
+    open_: dict[tuple[str, str], dict[tuple[str, int], Wait]] = defaultdict(dict)
+    for wait in waits:
+        open_[wait.type, key_of(wait.wanted)][wait.execution_id, wait.n] = wait
     taken, found = set(seen), list[Match]()
     for event in sorted(events, key=lambda event: (event.published_at, event.n)):
         data = json.loads(event.data)
-        for key, (wait, wanted) in list(open_.items()):
-            fresh = wait.type == event.type and event.published_at >= wait.since and (wait.execution_id, event.id) not in taken
-            if fresh and all(_same(_at_path(data, path), value) for path, value in wanted):
+        boxes = [open_[event.type, key] for key in keys_of(data) if (event.type, key) in open_]
+        for place, wait in sorted((place, wait) for box in boxes for place, wait in box.items()):
+            fresh = event.published_at >= wait.since and (wait.execution_id, event.id) not in taken
+            if fresh and all(_same(_at_path(data, path), value) for path, value in json.loads(wait.wanted).items()):
                 taken.add((wait.execution_id, event.id))
                 found.append(Match(wait, event))
-                del open_[key]
+                del open_[wait.type, key_of(wait.wanted)][place]
     return found
+
+
+def key_of(wanted: str) -> str:
+    """The key of a wait: of the first wanted value that is a text, a number, true or false. Without one, `ANY`."""
+    return min(_keys(json.loads(wanted)), default=(ANY, ANY))[1]
+
+
+def keys_of(data: Any) -> set[str]:
+    """The keys of all waits that may want an event with this data."""
+    return {ANY, *(key for _, key in _keys(data))} if isinstance(data, dict) else {ANY}
+
+
+def _keys(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The paths to plain values, and the keys of both together."""
+    stack = [("", values)]
+    while stack:
+        before, inside = stack.pop()
+        for name, value in inside.items():
+            if isinstance(value, dict):
+                stack.append((f"{before}{name}.", value))
+            elif value is not None and not isinstance(value, list):
+                path = f"{before}{name}"
+                yield path, hashlib.blake2b(f"{path}\0{_plain(value)}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def _plain(value: Any) -> str:
+    """The same text for values that are equal as JSON: 1 is 1.0, but neither true nor "1"."""
+    if isinstance(value, bool):
+        return f"bool {value}"
+    if isinstance(value, int | float):
+        return f"number {float(value) + 0.0!r}" if abs(value) < LARGE else "large number"  # and -0.0 is 0
+    return f"text {value}"
 
 
 def _at_path(data: Any, path: str) -> Any:

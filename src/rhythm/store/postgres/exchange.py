@@ -6,11 +6,12 @@ each such end holds the ready row of its workflow, and so do we before we end on
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rhythm.store.base import COMPLETED, NewEvent
-from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
@@ -65,8 +66,9 @@ class Exchange:
         self._end(found, now)
 
     def _open_waits(self) -> list[Wait]:
-        types = sorted({event.type for event in self.events})
-        return [Wait(*row) for row in self.db.all("open_waits", types=types)] if types else []
+        """Those that may take one of the events."""
+        wanted = {(event.type, key) for event in self.events for key in keys_of(json.loads(event.data))}
+        return [Wait(*row) for row in self.db.batch("open_waits", [dict(type=type, key=key) for type, key in sorted(wanted)])]
 
     def _numbered(self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int) -> list[dict[str, object]]:
         """Each with a number of its type, which was counted up by as many."""

@@ -28,6 +28,7 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
@@ -206,7 +207,7 @@ class Flush:
 
     def _set_waits(self, won: Sequence[TurnCommit]) -> None:
         waits = [
-            dict(id=turn.id, n=wait.n, type=wait.type, wanted=wait.wanted, held=wait.held,
+            dict(id=turn.id, n=wait.n, type=wait.type, wanted=wait.wanted, key=key_of(wait.wanted), held=wait.held,
                  timeout_us=None if wait.timeout_s is None else int(wait.timeout_s * US))
             for turn in won for wait in turn.waits
         ]  # fmt: skip

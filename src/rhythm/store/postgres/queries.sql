@@ -462,10 +462,10 @@ SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s
 JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
 
 -- name: insert_waits
-INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
-SELECT x.id, x.n, x.type, x.wanted, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
-FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(timeout_us)s::bigint[], %(held)s::bool[])
-  AS x(id, n, type, wanted, timeout_us, held) JOIN executions e ON e.id = x.id
+INSERT INTO event_waits (execution_id, n, type, wanted, key, since, timeout_us, deadline_at, held)
+SELECT x.id, x.n, x.type, x.wanted, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
+FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(key)s::text[], %(timeout_us)s::bigint[],
+  %(held)s::bool[]) AS x(id, n, type, wanted, key, timeout_us, held) JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
 -- Approvals too.
@@ -488,7 +488,9 @@ FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[],
 ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at, provenance
 
 -- name: open_waits
-SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ANY(%(types)s::text[]) AND ended_at IS NULL AND NOT held
+-- Waits that may take an event of one of these types and keys.
+SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
+JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits_of
 SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)

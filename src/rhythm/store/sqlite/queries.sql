@@ -304,8 +304,8 @@ VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, 
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: insert_wait
-INSERT INTO event_waits (execution_id, n, type, wanted, since, timeout_us, deadline_at, held)
-SELECT :id, :n, :type, :wanted, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
+INSERT INTO event_waits (execution_id, n, type, wanted, key, since, timeout_us, deadline_at, held)
+SELECT :id, :n, :type, :wanted, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
 
 -- name: cancel_waits
 UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
@@ -331,7 +331,9 @@ INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET
 INSERT INTO events (id, type, n, data, published_at, provenance) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 
 -- name: open_waits
-SELECT execution_id, n, type, wanted, since FROM event_waits WHERE type = ? AND ended_at IS NULL AND held = 0
+-- Waits that may take an event with one of these keys.
+SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM json_each(?2) x CROSS JOIN event_waits w
+WHERE w.type = ?1 AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
 
 -- name: waits_of
 SELECT execution_id, n, type, wanted, since FROM event_waits

@@ -64,7 +64,7 @@ from rhythm.store.base import (
 )  # fmt: skip
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
-from rhythm.store.events import PAGE, Event, Match, Wait, matches
+from rhythm.store.events import PAGE, Event, Match, Wait, key_of, keys_of, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
@@ -464,6 +464,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                     "n": wait.n,
                     "type": wait.type,
                     "wanted": wait.wanted,
+                    "key": key_of(wait.wanted),
                     "timeout_us": timeout_us,
                     "held": int(wait.held),
                     "now": now,
@@ -648,7 +649,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
         if not self._count("insert_event", *new.astuple()):
             return False
-        self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type)], [new]), now)
+        keys = json.dumps(sorted(keys_of(json.loads(event.data))))
+        self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type, keys)], [new]), now)
         self._trigger(new, sender.name if sender else None, now)
         return True
 
