@@ -56,16 +56,6 @@ def test_a_workflow_has_so_many_annotations_and_no_more(app: Rhythm) -> None:
     assert [d.code for d in compile_text(steps, "w.steps.json").errors][:1] == ["S002"]
 
 
-def test_a_file_has_so_many_annotations_and_no_more(app: Rhythm) -> None:
-    each = '@schedule("0 0 29 2 *")\n' * DEFAULT_LIMITS.annotations
-    often = "\n".join(f"{each}workflow w{n} {{ return 1 }}" for n in range(DEFAULT_LIMITS.file_annotations // DEFAULT_LIMITS.annotations))
-    with pytest.raises(FlowError, match=r"error\[F006\]: more than 500 annotations in a file"):
-        app.register(f'{often}\n@on("x") workflow one_more {{ return 1 }}')
-    assert app.schedules() == []
-    app.register(often)
-    assert len(app.schedules(limit=600)) == DEFAULT_LIMITS.file_annotations
-
-
 @pytest.mark.parametrize("annotation", ["on", "queue", "version"])
 def test_what_an_annotation_says_is_no_longer_than_a_name(annotation: str) -> None:
     text = f'@{annotation}("LONG") workflow w {{ return 1 }}'

@@ -1598,10 +1598,6 @@ BOUNDS = (
         engine=(Change("lang/flow/check.py", "_workflows", "len(workflow.annotations) > limits.annotations", "False"),),
     ),
     Guard(
-        "a file has so many annotations in all", (f"{SOURCE}a_file_has_so_many_annotations_and_no_more",),
-        engine=(Change("lang/flow/check.py", "_workflows", "len(every) > limits.file_annotations", "False"),),
-    ),
-    Guard(
         "the programs of a file have so many bytes", (f"{SOURCE}a_program_that_is_far_larger_than_its_text_is_refused_before_it_is_made",),
         engine=(Change("ir/codec.py", "dump_within", "size > limit", "False"),),
     ),

@@ -74,11 +74,6 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
             extra = workflow.annotations[limits.annotations]
             problems.about("F006", f"more than {limits.annotations} annotations", extra, help="split the workflow into several")
             return ()
-    every = [annotation for workflow in tree.workflows for annotation in workflow.annotations]
-    if len(every) > limits.file_annotations:
-        extra = every[limits.file_annotations]
-        problems.about("F006", f"more than {limits.file_annotations} annotations in a file", extra, help="split it into several files")
-        return ()
     high = _too_high(tree)
     if high:
         problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")
