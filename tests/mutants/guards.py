@@ -1640,11 +1640,46 @@ SERVED = (
     ),
     Guard(
         "a token has its share of the threads", (f"{SHARED}one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others",),
-        engine=(Change("http/sharing.py", "thread", "asyncio.Semaphore(self.settings.server_threads_per_token)", "asyncio.Semaphore(99)"),),
+        engine=(Change("http/sharing.py", "place", "Semaphore(self.most)", "Semaphore(99)"),),
     ),
     Guard(
-        "who computes for long does so alone", (f"{SHARED}one_at_a_time_registers_workflows_and_others_are_answered_meanwhile",),
-        engine=(Change("http/sharing.py", "thread", "self._alone if alone else nullcontext()", "nullcontext()"),),
+        "what takes long is done one at a time",
+        (f"{SHARED}what_takes_long_is_done_one_at_a_time_and_others_are_answered_meanwhile",),
+        engine=(Change("http/sharing.py", "thread", ", self._turns.place(turn):", ":"),),
+    ),
+    Guard(
+        "a token stands in the queue once",
+        (f"{SHARED}who_wants_many_turns_stands_in_the_queue_once",),
+        engine=(Change("http/sharing.py", "thread", "self._turns.place(own), ", ""),),
+    ),
+    Guard(
+        "nobody has a turn and waits for a thread",
+        (f"{SHARED}nobody_has_a_turn_and_waits_for_their_own_threads",),
+        engine=(
+            Change(
+                "http/sharing.py", "thread", "self._threads.place(who), self._turns.place(turn):",
+                "self._turns.place(turn), self._threads.place(who):",
+            ),
+        ),
+    ),
+    Guard(
+        "who waits for a turn has threads for the rest",
+        (f"{SHARED}who_waits_for_a_turn_has_threads_for_the_rest",),
+        engine=(
+            Change(
+                "http/sharing.py", "thread", "self._turns.place(own), self._threads.place(who), ",
+                "self._threads.place(who), self._turns.place(own), ",
+            ),
+        ),
+    ),
+    Guard(
+        "a large start waits for no compiler", (f"{SHARED}a_large_start_waits_for_no_compiler",),
+        engine=(
+            Change(
+                "http/api.py", "get_route_handler", "shares.thread(asker.who, turn)",
+                'shares.thread(asker.who, "any" if turn else "")',
+            ),
+        ),
     ),
     Guard(
         "who comes in has threads of their own", (f"{SHARED}who_comes_in_and_health_are_answered_while_all_threads_are_busy",),
