@@ -16,7 +16,7 @@ from rhythm.app import Rhythm
 from rhythm.http import Server, server, sharing
 from rhythm.http.bodies import LONG
 from rhythm.http.problems import Refused
-from rhythm.http.sharing import KNOWN, Buckets, Shares, whose
+from rhythm.http.sharing import KNOWN_CALLERS, Buckets, Shares, whose
 from rhythm.settings import load_settings
 from rhythm.store.postgres import connection
 from rhythm.store.postgres.store import PostgresStore
@@ -113,10 +113,10 @@ def test_a_bucket_gives_what_has_come_in_and_no_more_than_it_holds() -> None:
 
 def test_no_more_are_remembered_than_fit() -> None:
     buckets = Buckets(1.0, 1.0, Clock())
-    for n in range(KNOWN + 5):
+    for n in range(KNOWN_CALLERS + 5):
         buckets.take(str(n))
-    assert len(buckets._left) == KNOWN
-    assert buckets.take(str(KNOWN)) > 0, "the latest are remembered"
+    assert len(buckets._left) == KNOWN_CALLERS
+    assert buckets.take(str(KNOWN_CALLERS)) > 0, "the latest are remembered"
 
 
 @pytest.mark.parametrize(

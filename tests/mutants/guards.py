@@ -1410,11 +1410,11 @@ SCOPES = (
     ),
     Guard(
         "auditors and administrators are of everything", pure_right("an_auditor_or_administrator_of_some_names_is_nobody"),
-        engine=(Change("rights.py", "scope", " or (limited and role in WHOLE)", ""),),
+        engine=(Change("rights.py", "scope", " or (colon and role in WHOLE)", ""),),
     ),
     Guard(
         "a role without its pattern is none", pure_right("a_role_without_its_pattern_is_not_that_role_for_everything"),
-        engine=(Change("rights.py", "scope", "if not limited:", "if not pattern:"),),
+        engine=(Change("rights.py", "scope", "if not colon:", "if not pattern:"),),
     ),
     Guard(
         "an execution goes by its root", scoped("who_sees_an_order_sees_all_that_was_done_for_it"),

@@ -20,7 +20,7 @@ from rhythm.http.problems import Refused
 if TYPE_CHECKING:
     from rhythm.settings import Settings
 
-KNOWN = 10_000  # addresses and tokens that are remembered; the one that was silent for longest is forgotten
+KNOWN_CALLERS = 10_000  # tokens and addresses that are counted; the longest silent is forgotten
 BURST_S = 2.0  # so many seconds' worth may come in one moment
 AGAIN_S = 10  # until a place may be free
 REGISTERING, LARGE_BODY = "registering", "large body"  # kinds of work that are done one at a time
@@ -46,7 +46,7 @@ class Buckets:
             return (much - left) / self.rate
         self._left[who] = left - much, self.clock()
         self._left.move_to_end(who)
-        if len(self._left) > KNOWN:
+        if len(self._left) > KNOWN_CALLERS:
             self._left.popitem(last=False)
         return 0.0
 
