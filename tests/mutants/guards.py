@@ -1552,11 +1552,21 @@ BOUNDS = (
     ),
     Guard(
         "a file holds so many workflows", (f"{SOURCE}a_file_holds_so_many_workflows_and_no_more",),
-        engine=(Change("lang/flow/check.py", "_workflows", "len(tree.workflows) > limits.workflows", "False"),),
+        engine=(
+            Change("lang/flow/check.py", "_holds_too_much", "tree.workflows, limits.workflows)", "(), 0)"),
+        ),
+    ),
+    Guard(
+        "a file has so many schedules", (f"{SOURCE}a_file_has_so_many_schedules_and_no_more",),
+        engine=(
+            Change("lang/flow/check.py", "_holds_too_much", "schedules, limits.schedules)", "(), 0)"),
+        ),
     ),
     Guard(
         "a workflow has so many annotations", (f"{SOURCE}a_workflow_has_so_many_annotations_and_no_more",),
-        engine=(Change("lang/flow/check.py", "_workflows", "len(workflow.annotations) > limits.annotations", "False"),),
+        engine=(
+            Change("lang/flow/check.py", "_holds_too_much", "len(workflow.annotations) > limits.annotations", "False"),
+        ),
     ),
     Guard(
         "the programs of a file have so many bytes", (f"{SOURCE}a_program_that_is_far_larger_than_its_text_is_refused_before_it_is_made",),
