@@ -15,6 +15,7 @@ class Limits(Record):
     tokens: int = 50_000  # words, numbers and signs of a source: they, not the bytes, are what compiling costs
     workflows: int = 200  # in one file
     annotations: int = 50  # of one workflow
+    schedules: int = 200  # of one file: all are made in the transaction that registers it
     program_bytes: int = 4 * 1024 * 1024  # of the programs of one file, as they are stored
     cached_programs: int = 1000  # in one process
     cached_program_bytes: int = 8 * 1024 * 1024  # of these, as they are stored; loaded, they take several times as much

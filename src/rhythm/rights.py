@@ -73,10 +73,10 @@ def scope(roles: Iterable[str], permission: str) -> Scope:
     assert permission in PERMISSIONS, permission
     patterns = list[str]()
     for text in roles:
-        role, limited, pattern = text.partition(":")
-        if permission not in ROLES.get(role, ()) or (limited and role in WHOLE):
+        role, colon, pattern = text.partition(":")
+        if permission not in ROLES.get(role, ()) or (colon and role in WHOLE):
             continue
-        if not limited:
+        if not colon:
             return None
         patterns.append(pattern)
     return tuple(dict.fromkeys(pattern for pattern in patterns if pattern))
@@ -130,12 +130,12 @@ def problem_with_roles(roles: Iterable[str]) -> str:
 
 
 def _problem(text: str) -> str:
-    role, limited, pattern = text.partition(":")
+    role, colon, pattern = text.partition(":")
     if role not in ROLES:
         return f"there is no role {role!r}: the roles are {', '.join(ROLES)} (a word of your own is a business role)"
-    if limited and role in WHOLE:
+    if colon and role in WHOLE:
         return f"the role {role} is for everything: give {role}, or one of {', '.join(_limitable())} with a pattern"
-    if limited and not pattern.replace(ANY, ""):
+    if colon and not pattern.replace(ANY, ""):
         return f"{text!r} is limited to no names: give {role} for everything, or a pattern such as {role}:order*"
     return ""
 

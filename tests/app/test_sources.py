@@ -56,6 +56,17 @@ def test_a_workflow_has_so_many_annotations_and_no_more(app: Rhythm) -> None:
     assert [d.code for d in compile_text(steps, "w.steps.json").errors][:1] == ["S002"]
 
 
+def test_a_file_has_so_many_schedules_and_no_more(app: Rhythm) -> None:
+    """All are made in the transaction that registers the file."""
+    often = '@schedule("0 0 1 1 *")\n' * 50
+    text = "\n".join(f"{often}workflow w{n} {{ return 1 }}" for n in range(4))
+    app.register(text)
+    assert len(app.schedules()) == DEFAULT_LIMITS.schedules == 200
+    refusal = r"error\[F006\]: the file has 201 schedules; the limit is 200"
+    with pytest.raises(FlowError, match=refusal):
+        app.register(f'{text}\n@schedule("0 0 1 1 *") workflow more {{ return 1 }}')
+
+
 @pytest.mark.parametrize("annotation", ["on", "queue", "version"])
 def test_what_an_annotation_says_is_no_longer_than_a_name(annotation: str) -> None:
     text = f'@{annotation}("LONG") workflow w {{ return 1 }}'

@@ -1,8 +1,10 @@
 """A server under attack by those who may use it and by those who may not, all at once: others must hardly notice.
 
-A viewer asks for the largest traces and lists over 45 connections, an author registers texts and starts executions as large as they may be
-over 8, and 1,000 clients ask for much and take nothing, all from the address of the one who behaves. That one starts executions, looks at
-them and sends signals, now and then over a new connection, and writes down how long each answer took. `python -m tests.attack.server_load`.
+A viewer asks for the largest traces and lists over 45 connections, an author registers texts and
+starts executions with large inputs over 8, and 1,000 clients ask for much and take nothing, all
+from the address of the one who behaves. That one starts executions, now and then with large inputs,
+looks at them and sends signals, and writes down how long each answer took; `/healthz` it asks over
+a new connection each time. Each kind of attacker is a process: this module, run by `play`.
 """
 
 from __future__ import annotations
@@ -10,30 +12,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
+import rhythm
 from rhythm.app import Rhythm
 from rhythm.worker.handlers import Task
 from tests.attack.places import KINDS
 from tests.chaos.report import Figure, at_least, at_most, none, percentile, shown
 
-SECONDS = 25.0  # of each database, at full size
+SECONDS = 25.0  # of each database, at full size,
+GATHER_S = 3.0  # and before that, until all attackers are there
 CHILDREN, BULKY = 10_000, 300  # of the execution whose trace is asked for; executions that fill a list
 VIEWERS, AUTHORS, DEAF = 45, 8, 1000
 LATEST_S, LARGEST_MB = 1.0, 500.0
+LARGE, LARGE_EVERY = "x" * 200_000, 5  # inputs of the one who behaves, in every fifth round
 FLOWS = """
 workflow fan(inputs) {
   return await all([task("nap", { n: i }) for i in range(inputs.n)])
@@ -48,7 +55,7 @@ def nap(n: int) -> int:
     return n
 
 
-# those who attack: each kind is a process of its own
+# those who attack
 
 
 Keep = Callable[[], bool]  # whether it goes on
@@ -89,15 +96,18 @@ async def viewer(base: str, secret: str, id: str, keep: Keep, count: Counter[str
 
 
 async def author(base: str, secret: str, id: str, keep: Keep, count: Counter[str]) -> None:
-    numbers = iter(range(10**9))
+    """Half of them register what takes longest to compile, a new version each time; half start with
+    inputs that take longest to read."""
+    versions, yearly = itertools.count(), '@schedule("0 0 29 2 *")\n'
 
     def text() -> bytes:
-        n = next(numbers)
-        flows = "\n".join(f"workflow w{i}(inputs) {{\n  let x = {n}\n  return [{', '.join(['x'] * 300)}]\n}}" for i in range(100))
+        many = ", ".join([str(next(versions))] * 110)
+        flows = "\n".join(f"{yearly}workflow w{i}() {{ return [{many}] }}" for i in range(200))
         return request("POST", "/api/v1/workflows", secret, {"source": flows})
 
-    large = {"workflow": "wait", "inputs": [[]] * 100_000, "attributes": {"note": "x" * 4000}}
-    makers: list[Callable[[], bytes]] = [text, lambda: request("POST", "/api/v1/executions", secret, large)]
+    inputs = {"workflow": "wait", "inputs": [[]] * 100_000, "attributes": {"note": "x" * 4000}}
+    large = request("POST", "/api/v1/executions", secret, inputs)
+    makers: list[Callable[[], bytes]] = [text, lambda: large]
     await asyncio.gather(*(ask(base, makers[n % 2], keep, count) for n in range(AUTHORS)))
 
 
@@ -124,8 +134,6 @@ async def deaf(base: str, secret: str, id: str, keep: Keep, count: Counter[str])
 @contextlib.asynccontextmanager
 async def connected(host: str, port: int) -> AsyncIterator[asyncio.StreamWriter]:
     """A connection of which nothing is read."""
-    import socket
-
     raw = socket.socket()
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
     raw.setblocking(False)
@@ -158,6 +166,13 @@ def attack(kind: str, base: str, secret: str, id: str, seconds: float) -> None:
     asyncio.run(whole())
 
 
+def attacking(kind: str, base: str, secret: str, id: str, seconds: float) -> subprocess.Popen[str]:
+    """`attack` in a process of its own, which says in the end what it did."""
+    command = [sys.executable, "-m", "tests.attack.server_load"]
+    given = [kind, base, secret, id, str(seconds)]
+    return subprocess.Popen([*command, *given], stdout=subprocess.PIPE, text=True)
+
+
 # what is attacked
 
 
@@ -166,6 +181,7 @@ def serving(url: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`rhythm server` on a database, as a process, and its address."""
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "w+", encoding="utf-8") as log:
         plain = {name: value for name, value in os.environ.items() if not name.startswith("RHYTHM_")}
+        plain["PYTHONPATH"] = str(Path(rhythm.__file__).parents[1])  # also if it was a relative one
         command = [sys.executable, "-m", "rhythm", "server", "--port", "0", "--database", url]
         process = subprocess.Popen(command, cwd=folder, stderr=log, text=True, env=plain)
         try:
@@ -209,90 +225,111 @@ class Good:
 
     def __init__(self, base: str, secret: str) -> None:
         self.base, self.headers = base, {"Authorization": f"Bearer {secret}"}
-        self.took, self.wrong, self.ids = list[float](), Counter[str](), list[str]()
+        self.took = defaultdict[str, list[float]](list)  # by what was asked
+        self.wrong = Counter[str]()
+
+    @property
+    def all(self) -> list[float]:
+        return [seconds for each in self.took.values() for seconds in each]
+
+    def client(self) -> httpx.Client:
+        """With a connection of its own. Nothing is loaded for TLS (`verify`): that is slow."""
+        return httpx.Client(base_url=self.base, headers=self.headers, timeout=60.0, verify=False)
 
     def work(self, seconds: float, pause_s: float = 0.05) -> None:
-        until, limits = time.monotonic() + seconds, httpx.Timeout(60.0)
-        with httpx.Client(base_url=self.base, headers=self.headers, timeout=limits) as kept:
-            while time.monotonic() < until:
-                with httpx.Client(base_url=self.base, headers=self.headers, timeout=limits, verify=False) as fresh:
-                    self.round(kept)
-                    self.one(fresh, "GET", "/healthz")
+        until = time.monotonic() + seconds
+        with self.client() as kept:
+            for n in itertools.count():
+                if time.monotonic() > until:
+                    return
+                self.round(kept, large=n % LARGE_EVERY == 0)
+                with self.client() as fresh:
+                    self.one(fresh, "health", "GET", "/healthz")
                 time.sleep(pause_s)
 
-    def round(self, client: httpx.Client) -> None:
-        self.one(client, "POST", "/api/v1/executions", {"workflow": "wait", "inputs": {"n": 1}})
-        for path in (f"/executions/{self.ids[-1]}", "/executions?limit=10", f"/executions/{self.ids[-1]}/status") if self.ids else ():
-            self.one(client, "GET", f"/api/v1{path}")
-        if self.ids:
-            self.one(client, "POST", f"/api/v1/executions/{self.ids[-1]}/signals", {"name": "go"})
+    def round(self, client: httpx.Client, large: bool) -> None:
+        """Starts an execution, looks at it, and ends it."""
+        what, inputs = ("large start", LARGE) if large else ("start", "x")
+        executions = "/api/v1/executions"
+        started = self.one(client, what, "POST", executions, {"workflow": "wait", "inputs": inputs})
+        self.one(client, "list", "GET", f"{executions}?limit=10")
+        if started is not None:
+            path = f"{executions}/{started['id']}"
+            self.one(client, "look", "GET", path)
+            self.one(client, "status", "GET", f"{path}/status")
+            self.one(client, "signal", "POST", f"{path}/signals", {"name": "go"})
 
-    def one(self, client: httpx.Client, method: str, path: str, body: Any = None) -> None:
+    def one(self, client: httpx.Client, what: str, method: str, path: str, body: Any = None) -> Any:
+        """The answer; None if there was none, or another than was asked for."""
         began = time.monotonic()
         try:
             answer = client.request(method, path, json=body)
         except httpx.TransportError as problem:
-            self.wrong[type(problem).__name__] += 1
-        else:
-            if answer.status_code == 201:
-                self.ids.append(str(answer.json()["id"]))
-            elif answer.status_code != 200:
-                self.wrong[str(answer.status_code)] += 1
-        self.took.append(time.monotonic() - began)
+            self.wrong[f"{what}: {type(problem).__name__}"] += 1
+            return None
+        finally:
+            self.took[what].append(time.monotonic() - began)
+        if answer.is_success:
+            return answer.json()
+        self.wrong[f"{what}: {answer.status_code}"] += 1
+        return None
 
 
-def play(url: str, scale: float) -> tuple[list[float], Good, dict[str, Counter[str]], float]:
-    """Attacks a server: how long answers took before, what the one saw who behaves, what the others did, and the memory of the server
-    in MB."""
+class Seen(NamedTuple):
+    """What was to be seen of an attack."""
+
+    before: Good
+    good: Good
+    did: dict[str, Counter[str]]  # by each kind of attacker: statuses of answers, and connections
+    mb: float  # memory of the server
+
+
+def play(url: str, scale: float) -> Seen:
+    """Attacks a server on an empty database."""
     seconds = max(SECONDS * scale, 3.0)
     id, secrets = fill(url, scale)
     with serving(url) as (process, base):
         before, good = Good(base, secrets["good"]), Good(base, secrets["good"])
         before.work(seconds / 5)
-        command = [sys.executable, "-m", "tests.attack.server_load"]
-        attackers = {
-            kind: subprocess.Popen([*command, kind, base, secrets[kind], id, str(seconds + 3)], stdout=subprocess.PIPE, text=True)
-            for kind in ATTACKERS
-        }
+        until_s = seconds + GATHER_S
+        attackers = {kind: attacking(kind, base, secrets[kind], id, until_s) for kind in ATTACKERS}
         try:
-            time.sleep(3)  # until they are all there
+            time.sleep(GATHER_S)
             good.work(seconds)
         finally:
-            did = {kind: Counter(json.loads(each.communicate(timeout=60)[0] or "{}")) for kind, each in attackers.items()}
-        return before.took, good, did, memory_mb(process)
+            said = {kind: each.communicate(timeout=60)[0] for kind, each in attackers.items()}
+        did = {kind: Counter[str](json.loads(text or "{}")) for kind, text in said.items()}
+        return Seen(before, good, did, memory_mb(process))
 
 
-def figures_of(kind: str, before: list[float], good: Good, did: dict[str, Counter[str]], mb: float) -> list[Figure]:
+def figures_of(kind: str, seen: Seen) -> list[Figure]:
+    took = seen.good.took
+    wrong = [f"{count} × {what}" for what, count in seen.good.wrong.items()]
     return [
-        shown(f"p99 s before the attack, {kind}", percentile(before, 0.99)),
-        at_least(f"requests of the one who behaves, {kind}", len(good.took), 20),
-        none(f"of these without an answer, {kind}", [f"{count} × {what}" for what, count in good.wrong.items()]),
-        shown(f"p50 s, {kind}", percentile(good.took, 0.5)),
-        at_most(f"p99 s, {kind}", percentile(good.took, 0.99), LATEST_S),
-        shown(f"the longest s, {kind}", max(good.took, default=0.0)),
-        at_most(f"memory of the server in MB, {kind}", mb, LARGEST_MB),
-        *(shown(f"{who}, {kind}", ", ".join(f"{what} {count}" for what, count in sorted(what.items()))) for who, what in did.items()),
+        shown(f"p99 s before the attack, {kind}", percentile(seen.before.all, 0.99)),
+        at_least(f"requests of the one who behaves, {kind}", len(seen.good.all), 20),
+        none(f"of these without an answer, {kind}", wrong),
+        shown(f"p50 s, {kind}", percentile(seen.good.all, 0.5)),
+        at_most(f"p99 s, {kind}", percentile(seen.good.all, 0.99), LATEST_S),
+        *(shown(f"longest s of {len(s)} × {what}, {kind}", max(s)) for what, s in took.items()),
+        at_most(f"memory of the server in MB, {kind}", seen.mb, LARGEST_MB),
+        none(f"mistakes of the attackers, {kind}", sum(did["422"] for did in seen.did.values())),
+        *(shown(f"{who}, {kind}", listed(did)) for who, did in seen.did.items()),
     ]
+
+
+def listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
 
 
 def scenario(seed: int, scale: float) -> list[Figure]:
     figures = list[Figure]()
     for kind, place in KINDS.items():
         with place() as fresh:
-            figures += figures_of(kind, *play(fresh(), scale))
+            figures += figures_of(kind, play(fresh(), scale))
     return figures
 
 
-def main() -> int:
-    if len(sys.argv) > 2:
-        kind, base, secret, id, seconds = sys.argv[1:]
-        attack(kind, base, secret, id, float(seconds))
-        return 0
-    figures = scenario(0, float(sys.argv[1]) if len(sys.argv) > 1 else 1.0)
-    for figure in figures:
-        print(figure.line())
-    return 0 if all(figure.good for figure in figures) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    kind, base, secret, id, seconds = sys.argv[1:]
+    attack(kind, base, secret, id, float(seconds))

@@ -133,6 +133,22 @@ def test_brackets_in_texts_are_no_depth() -> None:
     assert parse(json.dumps(value), "inputs") == value
 
 
+def test_plain_text_from_outside_is_not_looked_at_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = list[Any]()
+    monkeypatch.setattr(payload._Careful, "plain", lambda self, value, *where: looks.append(value))
+    value = {"lists": [[]] * 10_000, "texts": ["ß"] * 100, "numbers": [1, 1.5, -2, None, True]}
+    assert parse(json.dumps(value), "inputs") == value
+    assert looks == []
+
+
+def test_a_text_has_its_own_limit_where_more_may_come_around_it() -> None:
+    limits = DEFAULT_LIMITS.replace(text_bytes=10, payload_bytes=100)
+    assert parse('["1234567890", "ßßßßß"]', "inputs", limits) == ["1234567890", "ßßßßß"]
+    for text, where in (('["12345678901"]', r"\[0\]"), ('{"ßßßßßß": 1}', ".ßßßßßß")):
+        with pytest.raises(InvalidPayload, match=f"inputs{where} is a text of 1[12] bytes; the limit is 10"):
+            parse(text, "inputs", limits)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec=None), max_size=3), inner, max_size=4),

@@ -100,7 +100,7 @@ def test_of_many_addresses_no_more_is_told_than_somebody_can_read_and_no_more_is
     refused = Refusals(clock)
     for n in range(5000):
         refused.note(scope(f"10.{n // 256}.{n % 256}.1"), api().router, 401, "token_missing")
-        assert len(refused._seen) <= refusals.KNOWN
+        assert len(refused._seen) <= refusals.KNOWN_REFUSALS
     assert len(told(caplog)) == LINES_AT_ONCE
     clock.now += 1
     refused.note(scope("203.0.113.7"), api().router, 401, "token_missing")

@@ -14,8 +14,10 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.http import Server, server, sharing
+from rhythm.http.bodies import LONG
 from rhythm.http.problems import Refused
-from rhythm.http.sharing import KNOWN, Buckets, whose
+from rhythm.http.sharing import KNOWN_CALLERS, Buckets, Shares, whose
+from rhythm.settings import load_settings
 from rhythm.store.postgres import connection
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.session import IDLE
@@ -48,6 +50,15 @@ def served(app: Rhythm, *names: str, tokens: bool | None = True) -> Iterator[tup
         yield served, [stack.enter_context(Client(base, app.create_token(name, roles=["viewer"]).secret)) for name in names]
 
 
+@contextmanager
+def authors(app: Rhythm, *names: str) -> Iterator[tuple[Server, list[Client]]]:
+    """A server, and clients who may register workflows and start them."""
+    made = Server(app)
+    with serving(made) as base, ExitStack() as stack:
+        secrets = [app.create_token(name, roles=["author"]).secret for name in names]
+        yield made, [stack.enter_context(Client(base, secret)) for secret in secrets]
+
+
 class Held:
     """Calls of a function that do not come back until they are let go."""
 
@@ -66,17 +77,23 @@ class Held:
     def let_go(self) -> None:
         self._go.set()
 
+    @contextmanager
+    def asking(self) -> Iterator[ThreadPoolExecutor]:
+        """Threads to ask with; in the end whoever is held is let go."""
+        with ThreadPoolExecutor(80) as pool:
+            try:
+                yield pool
+            finally:
+                self.let_go()
+
 
 @contextmanager
 def holding(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Held, Callable[[Client, int], list[Future[httpx.Response]]]]]:
     """Whoever asks for an execution waits; and a function that lets a client ask for many at once."""
-    held, pool = Held(), ThreadPoolExecutor(80)
+    held = Held()
     monkeypatch.setattr(app, "get", held)
-    try:
+    with held.asking() as pool:
         yield held, lambda client, n: [pool.submit(client.get, "/api/v1/executions/x") for _ in range(n)]
-    finally:
-        held.let_go()
-        pool.shutdown()
 
 
 # so much a second
@@ -96,10 +113,10 @@ def test_a_bucket_gives_what_has_come_in_and_no_more_than_it_holds() -> None:
 
 def test_no_more_are_remembered_than_fit() -> None:
     buckets = Buckets(1.0, 1.0, Clock())
-    for n in range(KNOWN + 5):
+    for n in range(KNOWN_CALLERS + 5):
         buckets.take(str(n))
-    assert len(buckets._left) == KNOWN
-    assert buckets.take(str(KNOWN)) > 0, "the latest are remembered"
+    assert len(buckets._left) == KNOWN_CALLERS
+    assert buckets.take(str(KNOWN_CALLERS)) > 0, "the latest are remembered"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +232,7 @@ def test_one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others(app:
         assert [otto.get("/api/v1/executions").status_code for _ in range(5)] == [200] * 5
         held.let_go()
         assert [each.result().status_code for each in asked] == [422] * 3 * share
-        until(lambda: (made.shares._threads, made.shares._at_once) == ({}, {}))
+        until(lambda: (made.shares._threads._places, made.shares._at_once) == ({}, {}))
     assert held.most == share
 
 
@@ -230,19 +247,72 @@ def test_who_comes_in_and_health_are_answered_while_all_threads_are_busy(make_ap
         assert (ada.get("/healthz").status_code, ada.get("/readyz").status_code) == (200, 200)
 
 
-def test_one_at_a_time_registers_workflows_and_others_are_answered_meanwhile(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+REGISTER = ("register", "/api/v1/workflows", {"source": "x"})
+LARGE_START = ("start_workflow", "/api/v1/executions", {"workflow": "wait", "inputs": "x" * LONG})
+
+
+@pytest.mark.parametrize(("call", "path", "body"), [REGISTER, LARGE_START])
+def test_what_takes_long_is_done_one_at_a_time_and_others_are_answered_meanwhile(
+    app: Rhythm, monkeypatch: pytest.MonkeyPatch, call: str, path: str, body: dict[str, Any]
+) -> None:
     held = Held()
-    monkeypatch.setattr(app, "register", held)
-    made, secrets = Server(app), [app.create_token(name, roles=["author"]).secret for name in ("Ada", "Otto", "Grace")]
-    with serving(made) as base, ThreadPoolExecutor(10) as pool, ExitStack() as stack:
-        clients = [stack.enter_context(Client(base, secret)) for secret in secrets]
-        asked = [pool.submit(client.post, "/api/v1/workflows", json={"source": "x"}) for client in clients for _ in range(2)]
-        stack.callback(held.let_go)
+    monkeypatch.setattr(app, call, held)
+    with authors(app, "Ada", "Otto", "Grace") as (made, clients), held.asking() as pool:
+        asked = [pool.submit(client.post, path, json=body) for client in clients for _ in range(2)]
         until(lambda: made.shares._at_once.total() == 6 and held.inside >= 1)
         assert [client.get("/api/v1/executions").status_code for client in clients] == [200] * 3
         held.let_go()
         assert [each.result().status_code for each in asked] == [422] * 6
     assert held.most == 1
+
+
+def test_a_large_start_waits_for_no_compiler(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, (call, register, text), (_, start, large) = Held(), REGISTER, LARGE_START
+    monkeypatch.setattr(app, call, held)
+    with authors(app, "Ada", "Otto") as (made, (ada, otto)), held.asking() as pool:
+        asked = [pool.submit(ada.post, register, json=text) for _ in range(6)]
+        until(lambda: made.shares._at_once.total() == 6 and held.inside == 1)
+        assert [client.post(start, json=large).status_code for client in (otto, ada)] == [201] * 2
+        held.let_go()
+        assert [each.result().status_code for each in asked] == [422] * 6
+
+
+async def settle() -> None:
+    """Lets everybody go on until they wait for each other."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+Asked = tuple[str, str]  # who, and for which kind of turn
+ADA, OTTO, GRACE, ADA_AT_ONCE = ("Ada", "x"), ("Otto", "x"), ("Grace", "x"), ("Ada", "")
+
+
+def order_of(*asked: Asked) -> list[Asked]:
+    """The order in which they are let in who ask at the same time; a token has two threads."""
+    shares, order = Shares(load_settings({"server_threads_per_token": 2}, {})), list[Asked]()
+
+    async def ask(who: str, turn: str) -> None:
+        async with shares.thread(who, turn):
+            order.append((who, turn))
+            await settle()
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(ask(*each) for each in asked))
+
+    asyncio.run(all_at_once())
+    return order
+
+
+def test_who_wants_many_turns_stands_in_the_queue_once() -> None:
+    assert order_of(*[ADA] * 6, OTTO, GRACE) == [ADA, OTTO, GRACE, *[ADA] * 5]
+
+
+def test_nobody_has_a_turn_and_waits_for_their_own_threads() -> None:
+    assert order_of(ADA_AT_ONCE, ADA_AT_ONCE, ADA, OTTO) == [ADA_AT_ONCE, ADA_AT_ONCE, OTTO, ADA]
+
+
+def test_who_waits_for_a_turn_has_threads_for_the_rest() -> None:
+    assert order_of(OTTO, ADA, ADA, ADA, ADA_AT_ONCE) == [OTTO, ADA_AT_ONCE, ADA, ADA, ADA]
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def test_many_streams_have_one_watcher_which_ends_with_the_last(app: Rhythm) -> 
 
         with ThreadPoolExecutor(20) as pool:
             followed = [pool.submit(follow, id) for id in ids * 2]
-            until(lambda: server.watcher.streams == 20)
+            until(lambda: len(server.watcher._followed) == 20 and app.changes._listeners)
             assert len(app.changes._listeners) == 1
             with app.worker():
                 for id in ids:

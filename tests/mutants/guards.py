@@ -1441,11 +1441,11 @@ SCOPES = (
     ),
     Guard(
         "auditors and administrators are of everything", pure_right("an_auditor_or_administrator_of_some_names_is_nobody"),
-        engine=(Change("rights.py", "scope", " or (limited and role in WHOLE)", ""),),
+        engine=(Change("rights.py", "scope", " or (colon and role in WHOLE)", ""),),
     ),
     Guard(
         "a role without its pattern is none", pure_right("a_role_without_its_pattern_is_not_that_role_for_everything"),
-        engine=(Change("rights.py", "scope", "if not limited:", "if not pattern:"),),
+        engine=(Change("rights.py", "scope", "if not colon:", "if not pattern:"),),
     ),
     Guard(
         "an execution goes by its root", scoped("who_sees_an_order_sees_all_that_was_done_for_it"),
@@ -1591,11 +1591,21 @@ BOUNDS = (
     ),
     Guard(
         "a file holds so many workflows", (f"{SOURCE}a_file_holds_so_many_workflows_and_no_more",),
-        engine=(Change("lang/flow/check.py", "_workflows", "len(tree.workflows) > limits.workflows", "False"),),
+        engine=(
+            Change("lang/flow/check.py", "_holds_too_much", "tree.workflows, limits.workflows)", "(), 0)"),
+        ),
+    ),
+    Guard(
+        "a file has so many schedules", (f"{SOURCE}a_file_has_so_many_schedules_and_no_more",),
+        engine=(
+            Change("lang/flow/check.py", "_holds_too_much", "schedules, limits.schedules)", "(), 0)"),
+        ),
     ),
     Guard(
         "a workflow has so many annotations", (f"{SOURCE}a_workflow_has_so_many_annotations_and_no_more",),
-        engine=(Change("lang/flow/check.py", "_workflows", "len(workflow.annotations) > limits.annotations", "False"),),
+        engine=(
+            Change("lang/flow/check.py", "_holds_too_much", "len(workflow.annotations) > limits.annotations", "False"),
+        ),
     ),
     Guard(
         "the programs of a file have so many bytes", (f"{SOURCE}a_program_that_is_far_larger_than_its_text_is_refused_before_it_is_made",),
@@ -1679,11 +1689,46 @@ SERVED = (
     ),
     Guard(
         "a token has its share of the threads", (f"{SHARED}one_token_uses_its_share_of_the_threads_and_the_rest_is_for_others",),
-        engine=(Change("http/sharing.py", "thread", "asyncio.Semaphore(self.settings.server_threads_per_token)", "asyncio.Semaphore(99)"),),
+        engine=(Change("http/sharing.py", "place", "Semaphore(self.most)", "Semaphore(99)"),),
     ),
     Guard(
-        "who computes for long does so alone", (f"{SHARED}one_at_a_time_registers_workflows_and_others_are_answered_meanwhile",),
-        engine=(Change("http/sharing.py", "thread", "self._alone if alone else nullcontext()", "nullcontext()"),),
+        "what takes long is done one at a time",
+        (f"{SHARED}what_takes_long_is_done_one_at_a_time_and_others_are_answered_meanwhile",),
+        engine=(Change("http/sharing.py", "thread", ", self._turns.place(turn):", ":"),),
+    ),
+    Guard(
+        "a token stands in the queue once",
+        (f"{SHARED}who_wants_many_turns_stands_in_the_queue_once",),
+        engine=(Change("http/sharing.py", "thread", "self._turns.place(own), ", ""),),
+    ),
+    Guard(
+        "nobody has a turn and waits for a thread",
+        (f"{SHARED}nobody_has_a_turn_and_waits_for_their_own_threads",),
+        engine=(
+            Change(
+                "http/sharing.py", "thread", "self._threads.place(who), self._turns.place(turn):",
+                "self._turns.place(turn), self._threads.place(who):",
+            ),
+        ),
+    ),
+    Guard(
+        "who waits for a turn has threads for the rest",
+        (f"{SHARED}who_waits_for_a_turn_has_threads_for_the_rest",),
+        engine=(
+            Change(
+                "http/sharing.py", "thread", "self._turns.place(own), self._threads.place(who), ",
+                "self._threads.place(who), self._turns.place(own), ",
+            ),
+        ),
+    ),
+    Guard(
+        "a large start waits for no compiler", (f"{SHARED}a_large_start_waits_for_no_compiler",),
+        engine=(
+            Change(
+                "http/api.py", "get_route_handler", "shares.thread(asker.who, turn)",
+                'shares.thread(asker.who, "any" if turn else "")',
+            ),
+        ),
     ),
     Guard(
         "who comes in has threads of their own", (f"{SHARED}who_comes_in_and_health_are_answered_while_all_threads_are_busy",),

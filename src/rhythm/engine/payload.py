@@ -58,6 +58,9 @@ def parse(text: str | bytes, what: str, limits: Limits = DEFAULT_LIMITS) -> Any:
         raise InvalidPayload(f"{what} is not UTF-8 text: byte {problem.start} cannot be read") from None
     except ValueError as problem:
         raise InvalidPayload(f"{what} is not JSON: {problem}") from None
+    data = _quick(value, limits)
+    if data is not None and len(data) <= limits.text_bytes:  # so is every text in it
+        return value
     return _Careful(what, limits).plain(value, None, 0)
 
 

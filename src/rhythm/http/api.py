@@ -30,7 +30,7 @@ from rhythm.http.objects import BODY, LIST, check_about, discreet, found
 from rhythm.http.problems import KIND, title, told
 from rhythm.http.routes import ROUTES, V1, Route
 from rhythm.http.schemas import Problem
-from rhythm.http.sharing import Shares
+from rhythm.http.sharing import LARGE_BODY, Shares
 
 TABLE = {(route.method, route.path): route for route in ROUTES}
 EVENT = {"id": {"type": "string"}, "event": {"const": "execution"}, "data": {"type": "string", "contentMediaType": "application/json"}}
@@ -67,7 +67,8 @@ class Guarded(APIRoute):
                     asker = await _concerned(route, request, asker)
             if reads or route.body:
                 await given.body()  # whoever sends it slowly holds no thread meanwhile
-            async with shares.thread(asker.who, route.alone or given.is_large):
+            turn = route.turn or (LARGE_BODY if given.is_large else "")
+            async with shares.thread(asker.who, turn):
                 try:
                     answered = await handle(given)
                 except UnknownWorkflow as unknown:

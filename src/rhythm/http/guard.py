@@ -23,7 +23,7 @@ from rhythm.app.part import user
 from rhythm.app.rights import SECRET
 from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
-from rhythm.http.sharing import KNOWN, Shares, whose
+from rhythm.http.sharing import KNOWN_CALLERS, Shares, whose
 from rhythm.ids import PersonalKey, personal_key
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ, Scope, allows, within
@@ -167,7 +167,7 @@ class Guard:
 
     def _remember(self, digest: bytes, id: str) -> None:
         self._tokens[digest] = id
-        if len(self._tokens) > KNOWN:
+        if len(self._tokens) > KNOWN_CALLERS:
             self._tokens.popitem(last=False)
 
     async def _ask(self, call: Callable[..., T], *args: Any) -> T:

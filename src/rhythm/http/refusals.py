@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOG = "rhythm.http"
 STATUSES = (401, 403, 429)
 WINDOW_S = 60.0  # in which one address is told once for each reason
-KNOWN = 1000  # addresses and reasons that are remembered
+KNOWN_REFUSALS = 1000  # addresses, each with a reason, that were told of and are counted
 LINES_PER_S, LINES_AT_ONCE = 1.0, 60.0
 
 
@@ -64,7 +64,7 @@ class Refusals:
     def _forget_old(self, older_s: float = WINDOW_S) -> None:
         while self._seen:
             (whom, code), seen = next(iter(self._seen.items()))
-            if self.clock() - seen.at < older_s and len(self._seen) < KNOWN:
+            if self.clock() - seen.at < older_s and len(self._seen) < KNOWN_REFUSALS:
                 return
             self._seen.popitem(last=False)
             if seen.repeated:

@@ -12,6 +12,7 @@ from typing import Any
 from rhythm.http import acting, approvals, audit, bulk, events, executions, health, queues, schedules, streaming, workflows
 from rhythm.http.objects import APPROVAL, BODY, EVERYTHING, EXECUTION, LIST, QUEUE, SCHEDULE, WORKFLOW
 from rhythm.http.schemas import Model, object_of
+from rhythm.http.sharing import REGISTERING
 from rhythm.record import Record
 
 V1 = "/api/v1"
@@ -31,7 +32,7 @@ class Route(Record):
     answers: dict[int, Model | str | None]  # a form, or the media type of what is no JSON
     problems: tuple[int, ...] = ()
     body: dict[str, Any] | None = None  # what the document says of a body that its function reads by itself
-    alone: bool = False  # it computes for long: one at a time
+    turn: str = ""  # it computes for long: for one at a time, of all routes with the same word
 
 
 READ, PLAN = "execution:read", "schedule:write"
@@ -43,7 +44,10 @@ ROUTES = (
     Route("GET", "/healthz", health.healthz, None, None, {200: Health}, (503,)),
     Route("GET", "/readyz", health.readyz, None, None, {200: Readiness, 503: Readiness}),
     Route("GET", "/metrics", health.metrics, READ, EVERYTHING, {200: "text/plain"}),
-    Route("POST", f"{V1}/workflows", workflows.register, "workflow:write", BODY, {201: workflows.Registered}, WITH_BODY, alone=True),
+    Route(
+        "POST", f"{V1}/workflows", workflows.register, "workflow:write", BODY,
+        {201: workflows.Registered}, WITH_BODY, turn=REGISTERING,
+    ),
     Route("GET", f"{V1}/workflows", workflows.find, READ, LIST, {200: workflows.Workflows}, (422,)),
     Route("GET", f"{V1}/workflows/{{name}}", workflows.get, READ, WORKFLOW, {200: workflows.Detail}, OF_ONE),
     Route("GET", f"{V1}/workflows/{{name}}/graph", workflows.draw, READ, WORKFLOW, {200: workflows.Drawn}, OF_ONE),

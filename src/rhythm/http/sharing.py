@@ -12,7 +12,7 @@ import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
 from rhythm.http.problems import Refused
@@ -20,9 +20,10 @@ from rhythm.http.problems import Refused
 if TYPE_CHECKING:
     from rhythm.settings import Settings
 
-KNOWN = 10_000  # addresses and tokens that are remembered; the one that was silent for longest is forgotten
+KNOWN_CALLERS = 10_000  # tokens and addresses that are counted; the longest silent is forgotten
 BURST_S = 2.0  # so many seconds' worth may come in one moment
 AGAIN_S = 10  # until a place may be free
+REGISTERING, LARGE_BODY = "registering", "large body"  # kinds of work that are done one at a time
 PREFIX6 = 64  # bits of an IPv6 address that say whose it is
 
 
@@ -45,7 +46,7 @@ class Buckets:
             return (much - left) / self.rate
         self._left[who] = left - much, self.clock()
         self._left.move_to_end(who)
-        if len(self._left) > KNOWN:
+        if len(self._left) > KNOWN_CALLERS:
             self._left.popitem(last=False)
         return 0.0
 
@@ -59,9 +60,7 @@ class Shares:
         rate, failures = settings.server_requests_per_second, settings.server_failures_per_minute
         self._requests, self._failures = Buckets(rate, rate * BURST_S, clock), Buckets(failures / 60, failures, clock)
         self._at_once, self._streams = Counter[str](), Counter[str]()
-        self._threads: dict[str, asyncio.Semaphore] = {}
-        self._alone = asyncio.Semaphore(1)
-        self._wanting = Counter[str]()  # those who have a thread of their share, or wait for one
+        self._threads, self._turns = Places(settings.server_threads_per_token), Places(1)
 
     @property
     def streams(self) -> int:
@@ -100,17 +99,39 @@ class Shares:
             yield
 
     @asynccontextmanager
-    async def thread(self, who: str, alone: bool = False) -> AsyncIterator[None]:
-        """Waits until one of the threads that one token may use at once is free: the others are for the others. `alone`: before that, until
-        nobody else computes for long, which would take as long beside another, and keep everybody waiting meanwhile."""
+    async def thread(self, who: str, turn: str = "") -> AsyncIterator[None]:
+        """Waits for one of the threads that a token may use at once: the others are for the others.
+
+        `turn`: the kind of work, if it computes for long. Of each kind one is done at a time: two
+        would take as long, and keep everybody waiting meanwhile. In its queue a token stands once;
+        and whoever has the turn waits for nothing of their own."""
+        if not turn:
+            async with self._threads.place(who):
+                yield
+            return
+        own = f"{turn} of {who}"
+        async with self._turns.place(own), self._threads.place(who), self._turns.place(turn):
+            yield
+
+
+class Places:
+    """So many at once for each; the others wait, in the order in which they came."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._places: dict[str, asyncio.Semaphore] = {}
+        self._wanting = Counter[str]()  # how many have a place, or wait for one
+
+    @asynccontextmanager
+    async def place(self, who: str) -> AsyncIterator[None]:
+        """Waits for one of their places."""
         self._wanting[who] += 1
-        share = self._threads.setdefault(who, asyncio.Semaphore(self.settings.server_threads_per_token))
         try:
-            async with self._alone if alone else nullcontext(), share:
+            async with self._places.setdefault(who, asyncio.Semaphore(self.most)):
                 yield
         finally:
             if _give_back(self._wanting, who) == 0:
-                del self._threads[who]
+                del self._places[who]
 
 
 @contextmanager

@@ -64,10 +64,6 @@ class Watcher:
         self._closed = False
 
     @property
-    def streams(self) -> int:
-        return len(self._followed)
-
-    @property
     def stale(self) -> bool:
         """Whether streams wait for a watcher that gets no answers."""
         return bool(self._followed) and time.monotonic() - self.answered_at > SILENT_S

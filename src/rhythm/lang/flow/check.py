@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Sequence
 from typing import Any
 
 from rhythm.lang.checked import Checked
@@ -64,22 +65,35 @@ def _workflows(source: Source, problems: Problems, known: Known, limits: Limits)
         )
         return ()
     tree = _parse(source, problems, limits)
-    if len(tree.workflows) > limits.workflows:
-        one_more = tree.workflows[limits.workflows]
-        message = f"the file has {len(tree.workflows):,} workflows; the limit is {limits.workflows:,}"
-        problems.report("F006", message, one_more.start, one_more.start, help="split it into several files")
+    if _holds_too_much(tree, problems, limits):
         return ()
-    for workflow in tree.workflows:
-        if len(workflow.annotations) > limits.annotations:
-            extra = workflow.annotations[limits.annotations]
-            problems.about("F006", f"more than {limits.annotations} annotations", extra, help="split the workflow into several")
-            return ()
     high = _too_high(tree)
     if high:
         problems.report("F006", "an expression with too many parts", high.start, high.end, help="name the inner parts with `let`")
         return ()
     siblings = frozenset(workflow.name for workflow in tree.workflows) if len(tree.workflows) > 1 else frozenset[str]()
     return tuple((workflow, Resolver(workflow, source, problems, known, limits, siblings).check()) for workflow in tree.workflows)
+
+
+def _holds_too_much(tree: File, problems: Problems, limits: Limits) -> bool:
+    """Whether there is more of something than may be, which is reported."""
+    schedules = [a for w in tree.workflows for a in w.annotations if a.name == "schedule"]
+    of_a_file: tuple[tuple[str, Sequence[Node], int], ...] = (
+        ("workflows", tree.workflows, limits.workflows), ("schedules", schedules, limits.schedules),
+    )  # fmt: skip
+    for what, found, most in of_a_file:
+        if len(found) > most:
+            message = f"the file has {len(found):,} {what}; the limit is {most:,}"
+            at = found[most].start
+            problems.report("F006", message, at, at, help="split it into several files")
+            return True
+    for workflow in tree.workflows:
+        if len(workflow.annotations) > limits.annotations:
+            extra = workflow.annotations[limits.annotations]
+            message = f"more than {limits.annotations} annotations"
+            problems.about("F006", message, extra, help="split the workflow into several")
+            return True
+    return False
 
 
 def _parse(source: Source, problems: Problems, limits: Limits) -> File:
