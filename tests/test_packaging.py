@@ -78,10 +78,11 @@ def in_ci(folder: Path, *versions: str) -> list[str]:
     return [*ran.stdout.splitlines(), *ran.stderr.splitlines()]
 
 
-def test_ci_runs_the_oldest_python_that_it_finds(tmp_path: Path) -> None:
+def test_ci_runs_the_oldest_and_the_newest_python_that_it_finds(tmp_path: Path) -> None:
     assert in_ci(tmp_path, *SUPPORTED) == [
         *(f"Python {version}: python{version}" for version in SUPPORTED),
         f"make test PYTHON=python{SUPPORTED[0]}",
+        f"make test PYTHON=python{SUPPORTED[-1]}",
     ]
 
 
