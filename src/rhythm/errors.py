@@ -21,6 +21,7 @@
     ├── InvalidEvent       a caller: an event that is not what CloudEvents says it is (a `ValueError`)
     ├── NotDelivered       a caller: a signal to an execution that has ended, or whose mailbox is full
     ├── NotRetryable       a caller: an execution that has not ended, cannot go on from where it was, or was retried before
+    │   └── RetryTooLarge  the same, because too much would have to be read for it
     ├── UnknownApproval    a caller: there is no approval with this id
     ├── Denied             someone who wants to act or decide and may not: `code` says why
     ├── Undecidable        someone who wants to decide what is decided, has changed, or was cancelled: `code` says which
@@ -181,6 +182,10 @@ class NotRetryable(RhythmError):
     """The execution has not ended without a result, was retried already, or would only fail again. The message says what to do."""
 
     code = "not_retryable"
+
+
+class RetryTooLarge(NotRetryable):
+    """What would have to be read to go on from there is more than may be."""
 
 
 class UnknownApproval(RhythmError):

@@ -39,6 +39,8 @@ class Limits(Record):
     payload_bytes: int = 1024 * 1024  # inputs or result of one task, child, signal or event
     payload_warn_bytes: int = 256 * 1024
     signals: int = 10_000  # unconsumed, for one execution
+    retry_rows: int = 200_000  # that are read to retry an execution: it and all below it, their timers and signals
+    retry_bytes: int = 64 * 1024 * 1024  # of the snapshots among them that did not end well, as they are stored, and unpacked
 
 
 class TextLimits(Record):

@@ -200,6 +200,26 @@ def why(app: Rhythm, id: str) -> list[tuple[str, tuple[str, ...]]]:
     return [(reason.what, reason.commands) for reason in app.why(id).reasons]
 
 
+def test_why_names_nobody_of_a_queue_out_of_scope(make_app: MakeApp) -> None:
+    """Whoever starts something may name any queue: by that they learn no more of it than that nothing goes on there."""
+    app = make_app(flows=(HOLD,))
+    app.start_workflow("hold", id="h", queue="payroll")
+
+    def told(*scope: str) -> list[tuple[str, tuple[str, ...]]]:
+        return [(reason.what, reason.commands) for reason in app.why("h", scope=scope).reasons]
+
+    assert told("order*")[0][0] == "it is ready, and no worker serves the queue `payroll`"
+    app.store.beat(BEAT.replace(queues=("payroll",)), {}, 60)
+    assert told("order*") == [("it is ready in the queue `payroll`", ())]
+    assert told("order*", "pay*") == why(app, "h") == [("it is ready in the queue `payroll`; one worker serves it", ())]
+    app.pause_queue("payroll", "salaries are wrong", "ada")
+    assert told("order*") == [("it is in the queue `payroll`, which was paused", ())]
+    assert "ada: salaries are wrong" in told("pay*")[0][0]
+    app.resume_queue("payroll")
+    assert [claim.id for claim in app.store.claim(BEAT.worker, ["payroll"], 1, 60.0)] == ["h"]
+    assert (told("order*"), told("pay*")) == ([("it is with a worker", ())], [(f"it is with worker {BEAT.worker}", ())])
+
+
 def test_why_says_that_nobody_serves_a_queue_or_that_it_is_paused(make_app: MakeApp) -> None:
     app = make_app(flows=(HOLD,))
     app.start_workflow("hold", id="h", queue="slow")

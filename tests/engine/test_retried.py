@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from rhythm.engine.retried import anew, retried
-from rhythm.errors import NotRetryable
+from rhythm.engine import retried as module
+from rhythm.engine.retried import anew
+from rhythm.errors import NotRetryable, RetryTooLarge
+from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import (
     CANCELLED,
     COMPLETED,
@@ -18,14 +20,20 @@ from rhythm.store.base import (
     TASK,
     WORKFLOW,
     Family,
+    Reach,
     Retry,
     StoredExecution,
     StoredSignal,
     StoredTimer,
 )
-from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot
+from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
 END = 1_000
+REACH = Reach.by(DEFAULT_LIMITS)
+
+
+def retried(family: Family, id: str, reach: Reach = REACH) -> Family:
+    return module.retried(family, id, reach)
 
 
 def row(id: str = "old", **changes: Any) -> StoredExecution:
@@ -33,10 +41,8 @@ def row(id: str = "old", **changes: Any) -> StoredExecution:
     plain = StoredExecution(
         id=id, type=TASK if parent else WORKFLOW, name="work" if parent else "main", version="", queue="q", priority=3, status=FAILED,
         parent_id=parent or None, child_no=int(n) if parent else 0, root_id="old", retry_of=None, attempt=2, max_attempts=3, held=False,
-        options='{"retries":2}', attributes="{}", inputs="1", result=None, error="{}", created_at=1, started_at=2, finished_at=END,
-        timeout_us=50, cancel_requested_at=None, fence=7, worker="w", started_by="ann", authority=None, seq=5, statement=4,
-        snapshot=None, owned="[]",
-        awaiting="null",
+        error="{}", created_at=1, started_at=2, finished_at=END, timeout_us=50, cancel_requested_at=None, fence=7, worker="w",
+        started_by="ann", authority=None, source=id, seq=5, statement=4, snapshot=None, owned="[]",
     )  # fmt: skip
     return plain.replace(**changes)
 
@@ -65,8 +71,9 @@ def test_awaited_failure_begins_anew_with_all_its_attempts_and_its_options() -> 
         task(2),
     )
     assert (done.id, done.parent_id, done.root_id, done.fence, done.finished_at) == ("new.1", "new", "new", 7, END)
-    assert (again.id, again.status, again.attempt, again.options, again.error, again.created_at) == (
-        "new.2", PENDING, 0, '{"retries":2}', None, None,
+    assert (done.source, done.ends_alike) == ("old.1", True)
+    assert (again.id, again.status, again.attempt, again.source, again.ends_alike, again.error, again.created_at) == (
+        "new.2", PENDING, 0, "old.2", False, None, None,
     )  # fmt: skip
 
 
@@ -78,7 +85,7 @@ def test_awaited_failure_begins_anew_with_all_its_attempts_and_its_options() -> 
         (row("old.1", status=CANCELLED, cancel_requested_at=END), PENDING),  # stopped by the end of its workflow
         (row("old.1", status=PENDING, finished_at=None, cancel_requested_at=END, error=None), PENDING),
         (row("old.1", status=PENDING, finished_at=None, cancel_requested_at=END - 1, error=None), CANCELLED),
-        (row("old.1", status=COMPLETED, result="1", error=None), COMPLETED),
+        (row("old.1", status=COMPLETED, error=None), COMPLETED),
     ],
 )
 def test_what_is_not_awaited_stays_unless_it_ran_until_the_end(child: StoredExecution, expected: int) -> None:
@@ -119,7 +126,7 @@ def test_timers_fired_or_cancelled_before_stay_and_others_begin_anew() -> None:
 
 
 def test_mailbox_is_that_of_the_snapshot_numbered_anew() -> None:
-    taken, by_the_last_turn, waits = (StoredSignal(f"s{n}", "old", n, "go", "1", n, seq) for n, seq in ((1, 4), (2, 5), (3, None)))
+    taken, by_the_last_turn, waits = (StoredSignal(f"s{n}", "old", n, "go", n, seq, f"s{n}") for n, seq in ((1, 4), (2, 5), (3, None)))
     family = retried(Family((waiting({"op": "signal", "n": 1, "name": "go"}, seq=5),), (), (taken, by_the_last_turn, waits)), "new")
     assert [(signal.execution_id, signal.n, signal.received_at, signal.consumed_seq) for signal in family.signals] == [
         ("new", 1, 2, None), ("new", 2, 3, None),
@@ -150,12 +157,12 @@ def test_tasks_that_never_got_a_row_are_run_by_whoever_takes_over() -> None:
 def test_from_the_start_nothing_is_taken_along() -> None:
     family = anew(Family((waiting(task(2)), row("old.2"))), "new", "v2")
     (new,) = family.executions
-    assert (new.id, new.version, new.snapshot, new.status, new.inputs, new.retry_of, new.timeout_us) == (
+    assert (new.id, new.version, new.snapshot, new.status, new.source, new.retry_of, new.timeout_us) == (
         "new",
         "v2",
         None,
         PENDING,
-        "1",
+        "old",
         "old",
         50,
     )
@@ -190,7 +197,7 @@ def itself(plan: dict[str, Any], **changes: Any) -> StoredExecution:
 
 
 def ended(n: int, status: int, at: int) -> StoredExecution:
-    return row(f"old.{n}", status=status, finished_at=at, result="1" if status == COMPLETED else None, error='{"code":"No","message":""}')
+    return row(f"old.{n}", status=status, finished_at=at, error='{"code":"No","message":""}')
 
 
 GROUP = {"n": 1, "items": [task(2), task(3)]}
@@ -245,7 +252,7 @@ def test_signal_gets_its_time_again_unless_it_had_come() -> None:
     plan = {"op": "signal", "n": 1, "name": "go", "timeout": 5.0}
     over = StoredTimer("old", 1, 5, None, 6, 6, None)
     assert retried(Family((itself(plan),), (over,)), "new").timers == (StoredTimer("new", 1, 5, None, None, None, None, True),)
-    came = StoredSignal("s", "old", 1, "go", "1", 4, 5)
+    came = StoredSignal("s", "old", 1, "go", 4, 5, "s")
     with pytest.raises(NotRetryable, match="would fail again"):
         retried(Family((itself(plan),), (over,), (came,)), "new")
     late = came.replace(received_at=7, consumed_seq=None)
@@ -263,3 +270,13 @@ def test_retry_beside_another_one_is_refused_and_from_the_start_it_is_not() -> N
         with pytest.raises(NotRetryable, match=f"^{message}$"):
             retried(Family(rows, retries=retries), "new")
         assert anew(Family(rows, retries=retries), "new", "v2")
+
+
+def test_snapshots_that_are_small_only_while_they_are_packed_count_as_they_are() -> None:
+    """The database is asked how large they are; what they are unpacked is known here."""
+    snapshots = [pack(encode_snapshot(Snapshot(4, {"text": "x" * 100_000}, plan, 10))) for plan in ({"op": "all", **GROUP}, None)]
+    assert sum(map(len, snapshots)) < 2000
+    family = Family((row(snapshot=snapshots[0]), row("old.2"), row("old.3", type=WORKFLOW, snapshot=snapshots[1])))
+    with pytest.raises(RetryTooLarge, match=r"old has more below it than a retry may read .*`rhythm retry old --from-start`"):
+        retried(family, "new", REACH.replace(bytes=150_000))
+    assert len(retried(family, "new", REACH.replace(bytes=250_000)).executions) == 3

@@ -67,6 +67,14 @@ def test_what_cannot_be_is_refused_with_its_code(admin: Client) -> None:
         assert answer.json().keys() >= {"type", "title", "status", "code", "detail"}
 
 
+def test_a_refusal_does_not_repeat_a_key_of_any_length(admin: Client) -> None:
+    for key in ("k" * 100_000, "\x80" * 100_000):
+        answer = admin.post("/api/v1/executions", json={"workflow": "wait", key: 1, "attributes": {key: 1}})
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+        assert len(answer.content) < 2000
+        assert key[:80] + "…" in answer.json()["problems"][0]["at"]
+
+
 def test_only_json_is_taken(admin: Client) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
         answer = admin.post("/api/v1/executions", content=b'{"workflow": "wait"}', headers={"Content-Type": kind} if kind else None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -76,6 +78,37 @@ def test_many_streams_have_one_watcher_which_ends_with_the_last(app: Rhythm) -> 
                 assert {one.result()[-1] for one in followed} == {"completed"}
         until(lambda: server.watcher._thread is None)
         assert "rhythm_http_streams 0" in me.get("/metrics").text
+
+
+def test_streams_share_what_they_send_and_forget_it_after_that(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many follow one execution and do not read, its view is read once and made into bytes once."""
+    id = app.start_workflow("wait", {"text": "x" * 1000}).id
+    read, get = list[str](), app.store.get
+    monkeypatch.setattr(app.store, "get", lambda ids: read.extend(ids) or get(ids))
+    watcher = watching.Watcher(app)
+
+    async def follow() -> None:
+        with ExitStack() as streams:
+            first = [streams.enter_context(watcher.following(id)) for _ in range(5)]
+            assert all([await one.next(30) for one in first])
+            later = streams.enter_context(watcher.following(id))
+            assert await later.next(30)
+            assert {one.told for one in first} == {later.told}
+            assert b'"text":"xxx' in (later.told.event if later.told else b"")
+            assert (read, len(watcher._told)) == ([id], 1)
+            assert all(one.take() for one in (*first, later))
+            assert later.take() is None
+            until(lambda: not watcher._told)  # the watcher itself may be about to let go of it
+
+    asyncio.run(follow())
+    watcher.close()
+
+
+def test_a_large_view_is_handed_out_in_slices(app: Rhythm) -> None:
+    told = watching.Told("s", app.get(app.start_workflow("wait", "x" * 1_000_000).id))
+    parts = list(streaming._slices(told))
+    assert max(map(len, parts)) == streaming.SLICE == 64 * 1024
+    assert (len(parts), b"".join(parts)) == (16, told.event)
 
 
 def test_a_stream_ends_when_its_token_is_revoked(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ SERVER = "tests/store/test_postgres.py::test_"
 LOCKING = "tests/store/test_sqlite_locking.py::test_"
 LAWS = "tests/engine/test_laws.py::test_"
 LIVING = "tests/engine/test_living.py::test_"
+RETRIES = "tests/store/test_retries.py::test_"
+FAMILIES = "tests/app/test_large_families.py::test_"
 HEART = "tests/worker/test_heartbeat.py::test_"
 SIMULATION = "tests/engine/test_simulation.py::test_everything_ends_as_it_must_whatever_goes_wrong"
 
@@ -1793,6 +1795,35 @@ SERVED = (
         "what is not on a page is not read", ("tests/http/test_pages.py::test_what_is_not_on_a_page_is_not_read",),
         (Change("store/reading.py", "up_to", "if taken and size >= most_bytes:", "if False:"),),
         (Change("store/postgres/connection.py", "some", "WHERE before < %(most_bytes)s", "WHERE before < %(most_bytes)s + 1000000000"),),
+    ),
+    Guard(
+        "a retry reads no more than it may", (f"{RETRIES}retry_that_would_read_too_much_is_refused_before_it_is_read",),
+        engine=(Change("store/base.py", "refuse_large", "rows > reach.rows or size > reach.bytes", "False"),),
+    ),
+    Guard(
+        "a retry unpacks no more than it may",
+        ("tests/engine/test_retried.py::test_snapshots_that_are_small_only_while_they_are_packed_count_as_they_are",),
+        engine=(Change("engine/retried.py", "go_on", "self.unpacked += len(encoded)", "pass"),),
+    ),
+    Guard(
+        "a retry reads no errors that are large", (f"{RETRIES}what_is_large_is_not_read_for_a_retry_and_is_in_it",),
+        (Change("store/sqlite/queries.sql", "family", " AND length(e.error) <= :short", ""),),
+        (Change("store/postgres/queries.sql", "family", " AND octet_length(e.error) <= %(short)s", ""),),
+    ),
+    Guard(
+        "who asks why reads no results of what was awaited", (f"{FAMILIES}why_reads_no_results_of_what_was_awaited_and_has_come",),
+        engine=(
+            Change("app/why.py", "due", ", brief=True", ""),
+            Change("app/why.py", "awaited", ", brief=True", ""),
+        ),
+    ),
+    Guard(
+        "who asks why asks so many", (f"{FAMILIES}why_asks_a_bounded_number_of_a_tree",),
+        engine=(Change("app/why.py", "leaf", " and self.asked < ASKED", ""),),
+    ),
+    Guard(
+        "nobody is named of a queue out of scope", ("tests/app/test_operating.py::test_why_names_nobody_of_a_queue_out_of_scope",),
+        engine=(Change("app/why.py", "queued", "told = within(self.scope, name)", "told = True"),),
     ),
 )  # fmt: skip
 

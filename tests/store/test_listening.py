@@ -241,7 +241,13 @@ def test_a_retry_and_a_lost_wake_are_told(told: PostgresStore, says: Says) -> No
         told.commit([TurnCommit(id, 0, fences[id].fence, fences[id].wakes, "park", "a", "t", snapshot=b"s").replace(**changes)], [])
 
     def again(family: Family) -> Family:
-        return Family((family.executions[0].replace(id="again", status=0, retry_of="w", root_id="again", finished_at=None, error=None),))
+        return Family(
+            (
+                family.executions[0].replace(
+                    id="again", status=0, retry_of="w", root_id="again", finished_at=None, error=None, awaiting="null"
+                ),
+            )
+        )
 
     assert says(lambda: told.retry("w", again)) == {"default"}
     assert says(lambda: told.mend({"x": 1}, [])) == {SYSTEM_QUEUE}

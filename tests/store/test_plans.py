@@ -52,6 +52,7 @@ IDS = ["w0", "w2", "w4"]
 ONES = [1, 1, 1]
 TEXTS = ["", "", ""]
 
+RANGE = dict(id="w0", first="w0.", last="w0/")
 POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("claim", dict(worker="a", ttl_us=1, queues=["system", "queue1"], limit=10), "ready_free ready_pkey queues_pkey"),
     ("extend", dict(id=IDS, fence=ONES, ttl_us=1), "ready_pkey"),
@@ -157,9 +158,10 @@ POSTGRES: list[tuple[str, dict[str, Any], str]] = [
     ("prune_blobs", dict(ids=IDS), "blobs_pkey"),
     ("keyed", dict(name=TEXTS, key=TEXTS), "executions_key"),
     ("retries", dict(id="w0"), "executions_retries"),
-    ("family", dict(id="w0"), "executions_pkey workflow_execution_context_pkey"),
-    ("family_timers", dict(id="w0"), "timer_tasks_pkey"),
-    ("family_signals", dict(id="w0"), "workflow_signals_execution_id_n_key"),
+    ("family", dict(**RANGE, short=9), "executions_pkey workflow_execution_context_pkey"),
+    ("family_size", dict(**RANGE, most=9), "executions_pkey workflow_execution_context_pkey timer_tasks_pkey blobs_pkey"),
+    ("family_timers", RANGE, "timer_tasks_pkey"),
+    ("family_signals", RANGE, "workflow_signals_execution_id_n_key"),
     ("prune_signals", dict(ids=IDS), "workflow_signals_execution_id_n_key"),
     ("due_schedules", dict(limit=9, without=TEXTS), "schedules_due schedules_queued fires_open executions_pkey"),
     ("settle_fires", dict(names=TEXTS), "executions_pkey"),

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+
 import pytest
 
-from rhythm.errors import NotRetryable
+from rhythm.errors import NotRetryable, RetryTooLarge
+from rhythm.limits import Limits
+from rhythm.record import Record
 from rhythm.store.base import (
     COMPLETED,
     FAILED,
     PENDING,
     SUSPENDED,
+    UNTOLD_ERROR,
     Done,
     Family,
+    Needed,
     NewSignal,
     NewTimer,
+    Reach,
     Retry,
     Started,
     Store,
@@ -23,6 +31,8 @@ from rhythm.store.base import (
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, task, turn
 from tests.support.stores import Stores, ready_rows
 
+ANY = Reach(1000, 1_000_000)
+LARGE = json.dumps("x" * 100_000)
 OWNED = '[[9,"work",null,{}]]'
 
 
@@ -67,11 +77,11 @@ def test_failed_workflow_keeps_what_a_retry_needs(store: Store, clock: Clock) ->
     family = family_of(store)
     root, done, queued, stepped = family.executions
     assert (root.id, root.status, root.seq, root.snapshot, root.owned, root.timeout_us) == ("w", FAILED, 3, b"s", OWNED, 60_000_000)
-    assert (done.id, done.status, done.options, done.error, done.attempt) == ("w.1", FAILED, '{"retries":1}', '"no"', 2)
+    assert (done.id, done.status, done.source, done.error, done.attempt) == ("w.1", FAILED, "w.1", '"no"', 2)
     assert (queued.id, queued.status, queued.cancel_requested_at, queued.snapshot) == ("w.2", PENDING, NOW + 1_000_000, None)
-    assert (stepped.id, stepped.options) == ("w.4", '{"retries":9}')
+    assert (stepped.id, stepped.source) == ("w.4", "w.4")
     assert family.timers == (StoredTimer("w", 3, 5_000_000, None, NOW + 5_000_000, None, NOW + 1_000_000),)
-    assert family.signals == (StoredSignal("s", "w", 1, "go", "1", NOW, 1),)
+    assert family.signals == (StoredSignal("s", "w", 1, "go", NOW, 1, "s"),)
 
 
 def test_timers_of_a_failed_workflow_never_fire(store: Store, clock: Clock) -> None:
@@ -89,11 +99,13 @@ def test_timers_of_a_completed_workflow_are_gone(store: Store, clock: Clock) -> 
 def renewed(family: Family) -> Family:
     """A retry by hand: a suspended workflow with a task to run, one that is held back, one that is done, timers and a signal."""
     root, done, _, _ = family.executions
-    plain = dict(root_id="v", created_at=None, started_at=None, finished_at=None, result=None, error=None, status=PENDING, fence=None)
+    plain = dict(root_id="v", created_at=None, started_at=None, finished_at=None, error=None, status=PENDING, fence=None)
     new = root.replace(**plain).replace(id="v", status=SUSPENDED, retry_of="w", awaiting='{"n":1}', statement=4)
-    copied = done.replace(id="v.1", parent_id="v", root_id="v")
+    copied = done.replace(id="v.1", parent_id="v", root_id="v", ends_alike=True)
     again, held = (done.replace(**plain, id=f"v.{n}", parent_id="v", child_no=n, attempt=0, held=n == 5) for n in (4, 5))
-    inner = root.replace(id="v.6", parent_id="v", child_no=6, root_id="v", snapshot=None, owned="[]", awaiting="null", statement=0)
+    inner = root.replace(
+        id="v.6", parent_id="v", child_no=6, root_id="v", snapshot=None, owned="[]", awaiting="null", statement=0, ends_alike=True
+    )
     (old,) = family.timers
     timers = (
         old.replace(execution_id="v", fired_at=old.fire_at, cancelled_at=None),
@@ -119,7 +131,13 @@ def test_retry_is_stored_whole_and_what_is_not_held_back_can_be_claimed(store: S
     (loaded,) = store.load(["v"])
     assert (loaded.seq, loaded.snapshot, loaded.owned, loaded.status, loaded.retry_of) == (1, b"s", OWNED, SUSPENDED, "w")
     assert [(step.cause, step.from_status, step.to_status) for step in store.history("v")] == [("retry", "pending", "suspended")]
-    assert [mail.id for mail in store.mail(["v"])["v"]] == ["t"]
+    assert [(mail.id, mail.payload) for mail in store.mail(["v"])["v"]] == [("t", "1")]
+    assert [(step.to_status, step.error) for step in store.history("v.6")] == [("failed", "1")]
+    new = store.get(["v", "v.1", "v.4", "v.6"])
+    assert {id: (row.inputs, row.result, row.error) for id, row in new.items()} == {
+        "v": ("null", None, None), "v.1": ("{}", None, '"no"'), "v.4": ("{}", None, None), "v.6": ("null", None, "1"),
+    }  # fmt: skip
+    assert [task.options for task in store.load_tasks(["v.1", "v.4"])] == ['{"retries":1}'] * 2
     assert store.get(["v"])["v"].awaiting == '{"n":1}'
 
 
@@ -149,7 +167,7 @@ def test_while_a_retry_has_not_ended_it_is_the_only_one(store: Store, clock: Clo
 
 def test_retries_of_an_execution_are_known_oldest_first_with_their_status(store: Store, clock: Clock) -> None:
     failed(store, clock)
-    assert (store.retries("w"), store.family("w").retries) == ([], ())
+    assert (store.retries("w"), store.family("w", ANY).retries) == ([], ())
     store.retry("w", renewed)
     assert store.retries("w") == [Retry("v", SUSPENDED)]
     assert outcome(store, turn(claims(store)["v"], 1, "finish", status=COMPLETED)) == "finished"
@@ -162,6 +180,80 @@ def test_family_is_what_a_retry_would_be_made_of(store: Store, clock: Clock) -> 
     failed(store, clock)
     store.retry("w", renewed)
     assert outcome(store, turn(claims(store)["v"], 1, "finish", status=COMPLETED)) == "finished"
-    assert store.family("w") == family_of(store)
-    assert store.family("w").retries == (Retry("v", COMPLETED),)
-    assert store.family("nobody") == Family(())
+    assert store.family("w", ANY) == family_of(store)
+    assert store.family("w", ANY).retries == (Retry("v", COMPLETED),)
+    assert store.family("nobody", ANY) == Family(())
+
+
+def large(store: Store, clock: Clock, end: int = FAILED) -> None:
+    """Workflow `w` that failed, below it a task whose inputs, result or error are large, with a large signal in its mailbox."""
+    claim = begun(store)
+    store.signal(NewSignal("s", "w", "go", LARGE), 10)
+    done = (Done(1, "work", "default", LARGE, end, LARGE, 1, 0, "{}"),)
+    assert outcome(store, turn(claim, end="own", done=done, starts=(task("w.2", inputs=LARGE),))) == "own"
+    assert outcome(store, turn(claim, 1, "finish", status=FAILED, value="1", snapshot=None, owned=None)) == "finished"
+
+
+def size_of(rows: Iterable[Record]) -> int:
+    return sum(len(value) for row in rows for value in (getattr(row, name) for name in row._fields) if isinstance(value, str | bytes))
+
+
+@pytest.mark.parametrize("end", [COMPLETED, FAILED])
+def test_what_is_large_is_not_read_for_a_retry_and_is_in_it(store: Store, clock: Clock, end: int) -> None:
+    large(store, clock, end)
+    family = family_of(store)
+    assert size_of(family.executions) + size_of(family.signals) < 1000
+    store.retry("w", lambda family: copies(family, "v"))
+    assert [row.replace(id="", parent_id="", root_id="") for row in store.children("v")] == [
+        row.replace(id="", parent_id="", root_id="") for row in store.children("w")
+    ]
+    assert [mail.payload for mail in store.mail(["v"])["v"]] == [LARGE]
+
+
+def copies(family: Family, id: str) -> Family:
+    """A retry by hand that has everything as it was."""
+    rows = (row.replace(id=id + row.id[1:], parent_id=row.parent_id and id, root_id=id, ends_alike=True) for row in family.executions)
+    first, *others = (row.replace(awaiting="null") for row in rows)
+    signals = tuple(signal.replace(id=f"{id}{signal.id}", execution_id=id) for signal in family.signals)
+    return Family((first.replace(retry_of="w"), *others), (), signals)
+
+
+@pytest.mark.parametrize("limits", [Limits(retry_rows=5), Limits(retry_bytes=len(OWNED))])
+def test_retry_that_would_read_too_much_is_refused_before_it_is_read(store: Store, clock: Clock, limits: Limits) -> None:
+    """Below `w` are three; with it, a timer and a signal these are six rows."""
+    failed(store, clock)
+    store.limits = limits
+    read: list[Family] = []
+    with pytest.raises(RetryTooLarge, match=r"more below it than a retry may read .*: retry it from the start \(`rhythm retry w --from"):
+        store.retry("w", lambda family: read.append(family) or family)
+    with pytest.raises(RetryTooLarge):
+        store.family("w", Reach(limits.retry_rows, limits.retry_bytes))
+    assert (read, store.retries("w")) == ([], [])
+    store.limits = limits.replace(retry_rows=6, retry_bytes=len(OWNED) + 1)
+    assert store.retry("w", renewed) == Started("v", created=True)
+
+
+def test_retry_from_the_start_reads_nothing_but_the_execution_itself(store: Store, clock: Clock) -> None:
+    failed(store, clock)
+    store.limits = Limits(retry_rows=3)
+    read: list[Family] = []
+
+    def again(family: Family) -> Family:
+        read.append(family)
+        (root,) = family.executions
+        return Family((root.replace(id="v", root_id="v", status=PENDING, retry_of="w", finished_at=None, owned="[]", awaiting="null"),))
+
+    assert store.retry("w", again, whole=False) == Started("v", created=True)
+
+
+def test_outcomes_for_those_who_look_are_short(store: Store) -> None:
+    claim = begun(store)
+    short = '{"code":"Timeout","message":"","data":null}'
+    ends = ((COMPLETED, LARGE), (FAILED, LARGE), (FAILED, short))
+    done = tuple(Done(n, "work", "default", "{}", status, value, 1, 0, "{}") for n, (status, value) in enumerate(ends, 1))
+    assert outcome(store, turn(claim, end="own", done=done, timers=(NewTimer(4, 0.0),))) == "own"
+    store.fire_timers(10)
+    whole = {row.n: row for row in store.outcomes([Needed("w", (1, 2, 3, 4))])["w"]}
+    brief = {row.n: row for row in store.outcomes([Needed("w", (1, 2, 3, 4))], brief=True)["w"]}
+    assert {n: row.value for n, row in brief.items()} == {1: "null", 2: UNTOLD_ERROR, 3: short, 4: "null"}
+    assert {n: row.replace(value=whole[n].value) for n, row in brief.items()} == whole

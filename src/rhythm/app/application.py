@@ -67,7 +67,7 @@ from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.rights import Scope, within
 from rhythm.settings import Settings, load_settings
-from rhythm.store.base import TASK, WORKFLOW, Execution, Listed, NewEvent, NewExecution, NewSignal, Store
+from rhythm.store.base import TASK, WORKFLOW, Execution, Listed, NewEvent, NewExecution, NewSignal, Reach, Store
 from rhythm.store.open import open_store
 from rhythm.store.provenance import dump_authority, provenance_of
 from rhythm.store.reading import TURN, Moment
@@ -461,8 +461,9 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
         new_id, row = self._new_id(), self._execution(id)
         version = self._current(row.name, self.store).version if from_start and row.type == WORKFLOW else row.version
-        plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id))
-        started = self.store.retry(row.id, plan, acting(by))
+        reach = Reach.by(self.store.limits)
+        plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id, reach))
+        started = self.store.retry(row.id, plan, acting(by), whole=not from_start)
         if started is None:
             unknown_execution(id)
         if from_start and not started.created:

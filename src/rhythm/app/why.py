@@ -19,11 +19,13 @@ from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.rights import Scope, within
-from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Store
+from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Reach, Store
 from rhythm.store.operating import Standing
 
 DEEPEST = 5  # children of children that are asked
 SHOWN = 10  # things that one execution waits for
+ASKED = 100  # executions that are asked in all
+GLANCE = Reach(1000, 1024 * 1024)  # what is read of a family to see whether a retry would be refused
 
 
 class Reason(Record):
@@ -52,16 +54,32 @@ class WhyView(Record):
 
 
 def explain(store: Store, row: Execution, program: Program | None, scope: Scope = None) -> WhyView:
-    """`program`: of a workflow, in its own version; `scope`: of the queues of which more is told than that it is in one."""
+    """`program`: of a workflow, in its own version; `scope`: of the queues of which more is told than whether anything goes on there."""
     reasons = tuple(_Asked(store, scope).about(row))
     return WhyView(row.id, row.name, row.status, reasons, _place(store, row, program) if row.finished_at is None else "")
+
+
+def retry_refusal(store: Store, id: str) -> str | None:
+    """Why a retry would be refused; None if it would not, or if that cannot be told at a glance. Empty: its snapshot cannot be read."""
+    from rhythm.engine.retried import retried
+    from rhythm.errors import InvalidProgram, NotRetryable, RetryTooLarge
+
+    try:
+        retried(store.family(id, GLANCE), id, GLANCE)
+    except RetryTooLarge:
+        return None
+    except NotRetryable as refusal:
+        return str(refusal)
+    except InvalidProgram:
+        return ""
+    return None
 
 
 class _Asked:
     """What the database says, asked once."""
 
     def __init__(self, store: Store, scope: Scope) -> None:
-        self.store, self.scope = store, scope
+        self.store, self.scope, self.asked = store, scope, 0
 
     @cached_property
     def queues(self) -> dict[str, Any]:
@@ -72,6 +90,7 @@ class _Asked:
         return {worker.worker: worker_view(worker) for worker in self.store.workers()}
 
     def about(self, row: Execution, depth: int = 0) -> Iterator[Reason]:
+        self.asked += 1
         if row.finished_at is not None:
             yield self.ended(row)
             return
@@ -95,7 +114,7 @@ class _Asked:
         snapshot = snapshot_of(loaded[0]) if loaded else None
         if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
             return True
-        outcomes = self.store.outcomes([needed(row.id, snapshot)])
+        outcomes = self.store.outcomes([needed(row.id, snapshot)], brief=True)
         return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.mailed(row.id))
 
     def ended(self, row: Execution) -> Reason:
@@ -103,19 +122,10 @@ class _Asked:
         was = "was " if row.status in ("cancelled", "blocked") else ""
         retries = [retry.id for retry in self.store.retries(row.id)]
         retried = f"; it was retried as {retries[-1]}" if retries else ""
-        again = row.status in ("failed", "cancelled") and row.parent_id is None and not retries and self._retryable(row.id)
+        ended = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
+        again = ended and retry_refusal(self.store, row.id) is None
         what = f"it has ended: it {was}{row.status}{said}{retried}"
         return Reason(what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ())
-
-    def _retryable(self, id: str) -> bool:
-        from rhythm.engine.retried import retried
-        from rhythm.errors import InvalidProgram, NotRetryable
-
-        try:
-            retried(self.store.family(id), id)
-        except (NotRetryable, InvalidProgram):
-            return False
-        return True
 
     def queued(self, standing: Standing, who: str) -> Reason:
         """Something that a worker must take, or has taken."""
@@ -123,24 +133,27 @@ class _Asked:
         if standing.state == DELAYED:
             return Reason(f"{who} is to begin later", since, moment_of(standing.due_at))
         if standing.state == CLAIMED:
-            return Reason(f"{who} is with {self.worker(standing.worker)}", since)
+            return Reason(f"{who} is with {self.worker(standing)}", since)
         queue = self.queues.get(standing.queue)
         name = standing.queue
+        told = within(self.scope, name)
         if queue is not None and queue.paused_at is not None:
-            said = f": {queue.paused_reason}" if queue.paused_reason else ""
-            who_paused = f" by {queue.paused_by}" if queue.paused_by else ""
-            return Reason(
-                f"{who} is in the queue `{name}`, which was paused{who_paused}{said}", since, None, (_rhythm("queue", "resume", name),)
-            )
+            said = f": {queue.paused_reason}" if queue.paused_reason and told else ""
+            who_paused = f" by {queue.paused_by}" if queue.paused_by and told else ""
+            commands = (_rhythm("queue", "resume", name),) if told else ()
+            return Reason(f"{who} is in the queue `{name}`, which was paused{who_paused}{said}", since, None, commands)
         serving = sum(worker.state == "live" for worker in self.workers.values()) if name == SYSTEM_QUEUE else queue.workers if queue else 0
         if not serving:
             where = "no worker is there" if name == SYSTEM_QUEUE else f"no worker serves the queue `{name}`"
             help = "rhythm worker --app FILE" if name in (SYSTEM_QUEUE, "default") else f"rhythm worker --app FILE --queues {quote(name)}"
             return Reason(f"{who} is ready, and {where}", since, None, (help,))
-        before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 and within(self.scope, name) else ""
-        return Reason(f"{who} is ready in the queue `{name}`{before}; {_workers(serving)}", since)
+        before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
+        return Reason(f"{who} is ready in the queue `{name}`" + (f"{before}; {_workers(serving)}" if told else ""), since)
 
-    def worker(self, name: str | None) -> str:
+    def worker(self, standing: Standing | None) -> str:
+        if standing is not None and not within(self.scope, standing.queue):
+            return "a worker"
+        name = standing.worker if standing else None
         seen = self.workers.get(name or "")
         if seen is None:
             return f"worker {name}, which has left; others take over when its claim expires"
@@ -158,7 +171,7 @@ class _Asked:
 
     def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
         awaited = waits_of(load(row.awaiting))
-        outcomes = self.store.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])])[row.id] if awaited else []
+        outcomes = self.store.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])], brief=True)[row.id] if awaited else []
         ended = {outcome.n for outcome in outcomes}
         open_ = [leaf for leaf in awaited if leaf["n"] not in ended]
         if not open_ and row.paused_at is None:
@@ -184,9 +197,9 @@ class _Asked:
             yield Reason(
                 f"it waits for {child.name} ({id}), which is {child.status}", moment(child.created_at), None, (_rhythm("why", id),)
             )
-            yield from self.about(child, depth + 1) if depth < DEEPEST else ()
+            yield from self.about(child, depth + 1) if depth < DEEPEST and self.asked < ASKED else ()
         elif leaf["op"] == "task":
-            yield Reason(f"task `{name}` is run by {self.worker(standing.worker if standing else None)}", since)
+            yield Reason(f"task `{name}` is run by {self.worker(standing)}", since)
         elif leaf["op"] == "signal":
             yield Reason(f"it waits for the signal `{name}`", since, until, (_rhythm("signal", row.id, name, "JSON"),))
         elif leaf["op"] == "event":

@@ -52,18 +52,12 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
 def _advice(app: Rhythm, e: ExecutionView) -> str:
     """How to go on with what failed; nothing if it was retried already."""
-    from rhythm.engine.retried import retried
-    from rhythm.errors import InvalidProgram, NotRetryable
+    from rhythm.app.why import retry_refusal
 
     if e.status != "failed" or e.parent_id is not None or app.store.retries(e.id):
         return ""
-    try:
-        retried(app.store.family(e.id), e.id)
-    except NotRetryable as refusal:
-        return str(refusal)
-    except InvalidProgram:  # its snapshot cannot be read
-        return ""
-    return f"`rhythm retry {e.id}` goes on from there"
+    refusal = retry_refusal(app.store, e.id)
+    return f"`rhythm retry {e.id}` goes on from there" if refusal is None else refusal
 
 
 def _retried_as(app: Rhythm, e: ExecutionView) -> dict[str, str] | None:
@@ -76,7 +70,7 @@ def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str,
     from rhythm.cli.table import paint
     from rhythm.cli.words import counted, moment, printable
 
-    children = app.store.children(e.id) if e.type == "workflow" else []
+    children = app.store.children(e.id, brief=True) if e.type == "workflow" else []
     yield "execution", e.id
     yield e.type, _what(app, e)
     yield "status", paint(e.status, e.status) + _besides(e, now)

@@ -1,9 +1,10 @@
 """A retry: what an execution that ended without a result becomes when it goes on from its last snapshot, under a new id.
 
-`retried` is a plain function from the rows of the old one to the rows of the new one. What had completed is copied and never
-runs again. What the last snapshot awaits and has not completed begins anew, a child workflow from its own last snapshot; so does
-what ran in the background until the end. Everything else stays as it was: a failure that was caught, the loser of a race.
-Where that leaves nothing to do but to fail again, it is refused.
+`retried` is a plain function from the rows of the old one to the rows of the new one. Neither has inputs or results: the database
+copies them, and of how things ended no more is needed here than that they did. What had completed is copied and never runs again.
+What the last snapshot awaits and has not completed begins anew, a child workflow from its own last snapshot; so does what ran in
+the background until the end. Everything else stays as it was: a failure that was caught, the loser of a race. Where that leaves
+nothing to do but to fail again, it is refused.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ from rhythm.store.base import (
     SUSPENDED,
     TASK,
     TERMINAL,
+    UNTOLD_ERROR,
     ChildOutcome,
     Family,
+    Reach,
     Retry,
     StoredExecution,
     StoredSignal,
     StoredTimer,
+    from_start,
+    refuse_large,
 )
 from rhythm.vm.awaits import next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
@@ -44,12 +49,15 @@ ELSEWHERE = ("event", "approval")  # operations whose waits are not copied
 AGAIN = "so going on from there would fail again"
 
 
-def retried(family: Family, id: str) -> Family:
-    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, was retried, or cannot go on."""
+def retried(family: Family, id: str, reach: Reach) -> Family:
+    """The rows of a retry with this id. `NotRetryable` for what has not ended, has a result, was retried, or cannot go on.
+
+    `RetryTooLarge` if its snapshots, unpacked, are more than the reach: they are packed when the database is asked how large they are.
+    """
     root = family.executions[0]
     refuse_unless_ended(root)
     _refuse_second(root, family.retries)
-    retry = _Retry(family)
+    retry = _Retry(family, reach)
     retry.refuse_repetition(root)
     retry.go_on(root, id, None, id)
     first = retry.executions[0].replace(retry_of=root.id)
@@ -84,14 +92,11 @@ def _refuse_second(root: StoredExecution, retries: Sequence[Retry]) -> None:
         raise NotRetryable(f"{root.id} was retried as {retries[-1].id}, which {end}: retry {retries[-1].id} instead")
 
 
-def _from_start(id: str) -> str:
-    return f"retry it from the start (`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)"
-
-
 class _Retry:
     """Walks down from the old execution, and collects the rows of the new one."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, reach: Reach) -> None:
+        self.root, self.reach, self.unpacked = family.executions[0].id, reach, 0
         self.children: dict[str | None, list[StoredExecution]] = {}
         for row in family.executions:
             self.children.setdefault(row.parent_id, []).append(row)
@@ -106,24 +111,24 @@ class _Retry:
             return
         snapshot = self._snapshot(old)
         if snapshot is None or snapshot.awaiting is None:
-            raise NotRetryable(f"{old.id} was waiting for nothing when it failed, {AGAIN}: {_from_start(old.id)}")
+            raise NotRetryable(f"{old.id} was waiting for nothing when it failed, {AGAIN}: {from_start(old.id)}")
         kept = self._settled(old, snapshot, True)
         if kept is not None and kept == self._settled(old, snapshot, False):
-            raise NotRetryable(f"{old.id} failed when what it had waited for was done, {AGAIN}: {_from_start(old.id)}")
+            raise NotRetryable(f"{old.id} failed when what it had waited for was done, {AGAIN}: {from_start(old.id)}")
 
     def _settled(self, old: StoredExecution, snapshot: Snapshot, only_kept: bool) -> Any:
         """How what it awaits ends by all that had ended, or by what of that a retry keeps; None: not yet."""
         ops = _open(snapshot)
         ended = (*self._ended_children(old, only_kept), *self._fired(old, ops if only_kept else {}))
-        mail = [Signal(mail.id, mail.name, load(mail.payload), mail.received_at / 1e6) for mail in self._mail(old)]
+        mail = [Signal(mail.id, mail.name, None, mail.received_at / 1e6) for mail in self._mail(old)]
         outcomes = {row.n: outcome_of(old.id, old.name, row, ops.get(row.n, "")) for row in ended}
         return _resolved(old.id, snapshot, outcomes, mail)
 
     def _ended_children(self, old: StoredExecution, only_kept: bool) -> Iterator[ChildOutcome]:
         for child in self.children.get(old.id, ()):
             if child.status in ORDERLY or (not only_kept and child.status >= TERMINAL and not _ran_until_the_end(child, old)):
-                value = child.result if child.status == COMPLETED else child.error
-                yield ChildOutcome(child.child_no, child.status, value or "null", child.finished_at or 0, child.type, child.name)
+                value = str(child.child_no) if child.status == COMPLETED else child.error or UNTOLD_ERROR  # its number stands for a result
+                yield ChildOutcome(child.child_no, child.status, value, child.finished_at or 0, child.type, child.name)
 
     def _fired(self, old: StoredExecution, begin_anew: Mapping[int, str]) -> Iterator[ChildOutcome]:
         for timer in self.old_timers:
@@ -141,9 +146,12 @@ class _Retry:
         owned = self._owned(old, snapshot)
         self._refuse_missing(old, snapshot, set(owned))
         snapshot = snapshot.replace(locals=_renamed(snapshot.locals, old.id, id))
+        encoded = encode_snapshot(snapshot)
+        self.unpacked += len(encoded)
+        refuse_large(self.root, self.reach, 0, self.unpacked)
         self.executions.append(
             new.replace(
-                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encode_snapshot(snapshot)),
+                status=PENDING if held or snapshot.awaiting is None else SUSPENDED, snapshot=pack(encoded),
                 statement=snapshot.statement_index, owned=dump_owned(owned.values()), awaiting=dump_trusted(snapshot.awaiting),
             )
         )  # fmt: skip
@@ -156,7 +164,7 @@ class _Retry:
         if snapshot is None or not snapshot.cancelled:
             return snapshot
         if old.parent_id is None or self._is_branch(old):
-            raise NotRetryable(f"{old.id} was cancelled and has cleaned up behind itself: {_from_start(old.root_id)}")
+            raise NotRetryable(f"{old.id} was cancelled and has cleaned up behind itself: {from_start(old.root_id)}")
         return None
 
     def _is_branch(self, old: StoredExecution) -> bool:
@@ -176,9 +184,9 @@ class _Retry:
         stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
         for n, op in {**dict(_behind(old.id, snapshot)), **_open(snapshot)}.items():
             if op in ELSEWHERE:
-                raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {_from_start(old.root_id)}")
+                raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {from_start(old.root_id)}")
             if n not in stored and op not in ROWLESS:
-                raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {_from_start(old.root_id)}")
+                raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {from_start(old.root_id)}")
 
     def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
         awaited, held = _open(snapshot), set(_held(snapshot))
@@ -226,9 +234,9 @@ def _resolved(id: str, snapshot: Snapshot, outcomes: Mapping[int, Outcome], mail
 def _begun(old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool) -> StoredExecution:
     """As if it had been started now."""
     return old.replace(
-        id=id, parent_id=parent_id, root_id=root_id, retry_of=None, status=PENDING, attempt=0, held=held, result=None, error=None,
+        id=id, parent_id=parent_id, root_id=root_id, retry_of=None, status=PENDING, attempt=0, held=held, error=None,
         created_at=None, started_at=None, finished_at=None, cancel_requested_at=None, fence=None, worker=None, seq=0, statement=0,
-        snapshot=None, owned="[]", awaiting="null",
+        snapshot=None, owned="[]", awaiting="null", ends_alike=False,
     )  # fmt: skip
 
 
@@ -236,7 +244,7 @@ def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> Stor
     """As it was. What was cancelled on the way and has not ended yet, has."""
     copy = old.replace(id=id, parent_id=parent_id, root_id=root_id, retry_of=None, held=False, owned="[]", awaiting="null")
     if old.status >= TERMINAL:
-        return copy.replace(snapshot=None, statement=0)
+        return copy.replace(snapshot=None, statement=0, ends_alike=True)
     return copy.replace(snapshot=None, statement=0, status=CANCELLED, error=CANCELLED_ERROR, finished_at=old.cancel_requested_at)
 
 

@@ -21,6 +21,7 @@ from rhythm.http.answers import document
 log = logging.getLogger("rhythm.http")
 KIND = "application/problem+json"
 SHOWN = 20  # problems of one request
+LONGEST = 80  # characters of a name or a sentence in these: a key that nobody knows may be of any length
 
 STATUS: dict[type[Exception], int] = {
     errors.UnknownExecution: 404,
@@ -109,6 +110,11 @@ def _of_router(request: Request, error: HTTPException) -> str:
 
 
 def _invalid(error: RequestValidationError) -> Response:
-    found = [{"at": ".".join(map(str, one["loc"])), "problem": one["msg"]} for one in error.errors()[:SHOWN]]
+    found = [{"at": ".".join(_cut(str(part)) for part in one["loc"]), "problem": _cut(one["msg"], 3)} for one in error.errors()[:SHOWN]]
     detail = "; ".join(f"{one['at']}: {one['problem']}" for one in found)
     return problem(422, "invalid_request", detail, problems=found)
+
+
+def _cut(text: str, times: int = 1) -> str:
+    most = LONGEST * times
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -7,7 +7,7 @@ Each event has the whole execution as it is by then, and an `id` that says which
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from typing import Annotated
 
@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from rhythm.http.answers import document
 from rhythm.http.guard import Asker, Guard
-from rhythm.http.watching import Watcher
+from rhythm.http.watching import Told, Watcher
 
+SLICE = 64 * 1024  # bytes that are handed out at a time: a client that does not read them is given no more
 BEAT_S = 15.0  # between two signs of life: proxies close what is silent
 HEADERS = {"X-Accel-Buffering": "no"}
 KIND = "text/event-stream"
@@ -56,7 +56,13 @@ async def _events(watcher: Watcher, guard: Guard, asker: Asker, id: str, known: 
                 looked_at = time.monotonic()
             if not news:
                 yield b": \n\n"
-            elif (view := followed.view) is not None:
-                yield b"id: %b\nevent: execution\ndata: %b\n\n" % (followed.stamp.encode(), document(view))
-                if view.ended:
+            elif (told := followed.take()) is not None:
+                for part in _slices(told):
+                    yield part
+                if told.ended:
                     return
+                del told  # others have no use for it any more
+
+
+def _slices(told: Told) -> Iterator[bytes]:
+    return (told.event[at : at + SLICE] for at in range(0, len(told.event), SLICE))

@@ -2,7 +2,7 @@
 
 It looks when a worker of this process has committed something, when the database hints at work, and a few times a second, as long as
 somebody follows something. A look reads one short row for each execution that is followed; only those that have changed are read whole.
-Whoever is slow gets the latest view and misses those in between.
+Whoever is slow gets the latest view and misses those in between. A view is made into bytes once, for all who are sent it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from weakref import WeakValueDictionary
 
 from rhythm.app import ExecutionView, Rhythm
 from rhythm.app.views import view
 from rhythm.errors import StoreError
+from rhythm.http.answers import document
 from rhythm.store.base import Listening
 
 log = logging.getLogger("rhythm.http")
@@ -25,23 +27,36 @@ GAP_S = 0.02  # between two looks whatever is heard
 SILENT_S = 10.0  # without an answer for so long, it is not well
 
 
+class Told:
+    """A view as streams send it. It is there as long as one of them has not sent it."""
+
+    def __init__(self, stamp: str, view: ExecutionView) -> None:
+        self.stamp, self.ended = stamp, view.ended
+        self.event = b"id: %b\nevent: execution\ndata: %b\n\n" % (stamp.encode(), document(view))
+
+
 class Followed:
     """What one stream waits for: the latest view that it has not sent. `stamp` names a view: two that differ have different ones."""
 
     def __init__(self, id: str, stamp: str) -> None:
         self.id, self.stamp = id, stamp
-        self.view: ExecutionView | None = None
+        self.told: Told | None = None
         self.ended = False  # the watcher has stopped
         self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(self, stamp: str, changed: ExecutionView | None) -> None:
+    def tell(self, stamp: str, changed: Told | None) -> None:
         """From any thread; None: the execution is gone, or nobody will tell more."""
         with suppress(RuntimeError):  # the loop has just been closed
             self._loop.call_soon_threadsafe(self._take, stamp, changed)
 
-    def _take(self, stamp: str, changed: ExecutionView | None) -> None:
-        self.stamp, self.view, self.ended = stamp, changed, changed is None
+    def _take(self, stamp: str, changed: Told | None) -> None:
+        self.stamp, self.told, self.ended = stamp, changed, changed is None
         self._changed.set()
+
+    def take(self) -> Told | None:
+        """What is to be sent; it is forgotten here, so that nobody keeps it after that."""
+        told, self.told = self.told, None
+        return told
 
     async def next(self, seconds: float) -> bool:
         """Whether there is something new, within this time."""
@@ -60,6 +75,7 @@ class Watcher:
         self.answered_at = time.monotonic()
         self._lock, self._due = threading.Lock(), threading.Event()
         self._followed: dict[Followed, str] = {}  # and the stamp that it was told last
+        self._told = WeakValueDictionary[tuple[str, str], Told]()  # by execution and stamp, as long as somebody sends it
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -128,16 +144,24 @@ class Watcher:
         try:
             stamps = self.app.store.stamps(sorted({one.id for one in known}))
             new = {one: stamps.get(one.id, "") for one, stamp in known.items() if stamps.get(one.id, "") != stamp}
-            views = {id: view(row) for id, row in self.app.store.get(sorted({one.id for one in new})).items()} if new else {}
+            told = self._told_of({one.id: stamp for one, stamp in new.items()})
             self.answered_at = time.monotonic()
         except StoreError as problem:
             log.debug("streams wait for the database: %s", problem)
             return
-        self._tell(new, views)
+        self._tell(new, told)
 
-    def _tell(self, new: Mapping[Followed, str], views: Mapping[str, ExecutionView]) -> None:
+    def _told_of(self, stamps: Mapping[str, str]) -> dict[str, Told]:
+        """Executions as streams send them. Only those are read that no stream is sending as they are."""
+        told = {id: known for id, stamp in stamps.items() if (known := self._told.get((id, stamp)))}
+        missing = sorted(stamps.keys() - told.keys())
+        for id, row in self.app.store.get(missing).items() if missing else ():
+            told[id] = self._told[id, stamps[id]] = Told(stamps[id], view(row))
+        return told
+
+    def _tell(self, new: Mapping[Followed, str], told: Mapping[str, Told]) -> None:
         with self._lock:
             for one, stamp in new.items():
                 if one in self._followed:
                     self._followed[one] = stamp
-                    one.tell(stamp, views.get(one.id))
+                    one.tell(stamp, told.get(one.id))

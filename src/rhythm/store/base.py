@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rhythm.errors import Conflict
+from rhythm.errors import Conflict, RetryTooLarge
 from rhythm.ids import is_personal
 from rhythm.limits import DEFAULT_LIMITS, TEXTS, Limits
 from rhythm.record import Record
@@ -320,6 +320,18 @@ class ChildOutcome(Record):
     name: str  # of the execution, or the event's type
 
 
+SHORT_ERROR = 1024  # characters of an error that those who only look are told
+BRIEF_OUTCOME = f"id, n, status, CASE WHEN status <> {COMPLETED} AND length(value) <= {SHORT_ERROR} THEN value END, ended_at, type, name"
+_UNTOLD = {EVENT: '{"id":"","data":null,"at":0}', APPROVAL: "{}"}
+UNTOLD_ERROR = '{"code":"","message":"","data":null}'
+
+
+def brief_outcome(n: int, status: int, error: str | None, ended_at: int, type: int | None, name: str) -> ChildOutcome:
+    """An outcome of which no more was read than a short error: something of its kind stands for the rest."""
+    untold = _UNTOLD.get(type or 0, "null" if status == COMPLETED else UNTOLD_ERROR)
+    return ChildOutcome(n, status, error or untold, ended_at, type, name)
+
+
 class Mail(Record):
     """A signal that has not been consumed."""
 
@@ -445,7 +457,10 @@ class TaskEnd(Record):
 
 
 class StoredExecution(Record):
-    """A row of `executions` with its context, complete: what a retry is made of. Without `created_at`: it begins now."""
+    """A row of `executions` with its context: what a retry is made of. Without `created_at`: it begins now.
+
+    Inputs, results and the like are not in it, as they may be large: the new row gets those of `source`, inside the database.
+    """
 
     id: str
     type: int
@@ -461,11 +476,7 @@ class StoredExecution(Record):
     attempt: int
     max_attempts: int
     held: bool
-    options: str
-    attributes: str
-    inputs: str
-    result: str | None
-    error: str | None
+    error: str | None  # of the first whole; of its children if it is short, of others not at all
     created_at: int | None
     started_at: int | None
     finished_at: int | None
@@ -475,11 +486,13 @@ class StoredExecution(Record):
     worker: str | None
     started_by: str | None
     authority: str | None
+    source: str  # the id of the row that it was read from
     seq: int | None
     statement: int | None
-    snapshot: bytes | None
+    snapshot: bytes | None  # with `owned`, of the first and of those that did not end well
     owned: str | None
-    awaiting: str | None
+    awaiting: str | None = None  # of a new one
+    ends_alike: bool = False  # it has the result and the error of `source`, not this error
 
 
 class StoredTimer(Record):
@@ -496,13 +509,15 @@ class StoredTimer(Record):
 
 
 class StoredSignal(Record):
+    """A row of `workflow_signals`; what it brings is that of `source`."""
+
     id: str
     execution_id: str
     n: int
     name: str
-    payload: str
     received_at: int
     consumed_seq: int | None
+    source: str  # the id of the row that it was read from
 
 
 class Retry(Record):
@@ -519,6 +534,35 @@ class Family(Record):
     timers: tuple[StoredTimer, ...] = ()
     signals: tuple[StoredSignal, ...] = ()
     retries: tuple[Retry, ...] = ()
+
+
+class Reach(Record):
+    """How much of a family may be read."""
+
+    rows: int
+    bytes: int
+
+    @staticmethod
+    def by(limits: Limits) -> Reach:
+        return Reach(limits.retry_rows, limits.retry_bytes)
+
+
+def family_range(id: str, whole: bool) -> dict[str, str]:
+    """Which ids are those of a family; without `whole`, only the first."""
+    return {"id": id, "first": f"{id}.", "last": f"{id}/"} if whole else {"id": id, "first": "", "last": ""}
+
+
+def refuse_large(id: str, reach: Reach, rows: int, size: int) -> None:
+    """Before any of a family is read: `rows` are counted up to one more than may be, `size` is in bytes."""
+    if rows > reach.rows or size > reach.bytes:
+        raise RetryTooLarge(
+            f"{id} has more below it than a retry may read to go on from there ({reach.rows:,} rows, {reach.bytes:,} bytes of snapshots): "
+            f"{from_start(id)}"
+        )
+
+
+def from_start(id: str) -> str:
+    return f"retry it from the start (`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)"
 
 
 def asked_by(family: Family, provenance: Provenance) -> Family:
@@ -868,8 +912,11 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
         """Which of these were asked to end: nothing else of them is read, however large their inputs."""
 
     @abstractmethod
-    def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
-        """How the children have ended that are needed; nothing for a workflow that cannot go on yet."""
+    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
+        """How the children have ended that are needed; nothing for a workflow that cannot go on yet.
+
+        `brief`, for those who only look: without results, which may be large; an error that is long is told as one without a code.
+        """
 
     @abstractmethod
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
@@ -920,15 +967,16 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
         """Asks executions to end. False: it has ended already; one that does not exist is left out."""
 
     @abstractmethod
-    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         """Reads an execution with everything below it, and stores what `plan` makes of them: the first one's id. None: there is none.
 
         A retry of it that has not ended is returned instead, so two at once are one. `plan` is pure, and may be called again.
+        Without `whole`, only the execution itself is read. `RetryTooLarge` if there is more than `limits` allow, before it is read.
         """
 
     @abstractmethod
-    def family(self, id: str) -> Family:
-        """What `retry` gives to its plan, only to look at it; empty if there is no such execution."""
+    def family(self, id: str, reach: Reach) -> Family:
+        """What `retry` gives to its plan, only to look at it; empty if there is no such execution. `RetryTooLarge` beyond the reach."""
 
     @abstractmethod
     def retries(self, id: str) -> list[Retry]:

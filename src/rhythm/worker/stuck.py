@@ -16,7 +16,7 @@ SHOWN = 5  # waits of one that is stuck
 def why_stuck(store: Store, execution: Execution) -> str:
     """What it waits for, or the child that it waits for does."""
     leaves = list(_leaves(load(execution.awaiting)))
-    ended = {outcome.n for outcome in store.outcomes([Needed(execution.id, [leaf["n"] for leaf in leaves])])[execution.id]}
+    ended = {outcome.n for outcome in store.outcomes([Needed(execution.id, [leaf["n"] for leaf in leaves])], brief=True)[execution.id]}
     children = {child.id: child for child in store.children(execution.id)}
     events = {wait.n: wait for wait in store.waits(execution.id)}
     waits: list[str] = []

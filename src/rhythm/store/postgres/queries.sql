@@ -297,7 +297,7 @@ WHERE EXISTS (
     SELECT 1 FROM executions c WHERE c.parent_id = x.id AND c.child_no BETWEEN x.first AND x.last AND c.status IN (6, 7, 8)))
 
 -- name: ended
-SELECT parent_id, child_no, status, coalesce(result, error, 'null'), finished_at, type, name
+SELECT parent_id AS id, child_no AS n, status, coalesce(result, error, 'null') AS value, finished_at AS ended_at, type, name
 FROM executions WHERE id = ANY(%(ids)s::text[]) AND status >= 5
 UNION ALL SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN timer_tasks t ON t.execution_id = x.id AND t.n = x.n
@@ -637,43 +637,66 @@ SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 -- name: retries
 SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
+-- name: family_size
+-- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read. The first range has
+-- the first alone in it: with an OR, the limit would talk the planner into reading all of a table.
+SELECT count(*), coalesce(sum(f.size), 0)::bigint
+FROM (VALUES (%(id)s::text COLLATE "C", %(id)s::text || chr(1) COLLATE "C"), (%(first)s::text COLLATE "C", %(last)s::text COLLATE "C"))
+  AS r(first, last) CROSS JOIN LATERAL (
+  (SELECT CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN coalesce(octet_length(c.snapshot), 0) + coalesce(octet_length(b.data), 0)
+      + coalesce(octet_length(c.owned), 0) ELSE 0 END AS size
+    FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id LEFT JOIN blobs b ON b.execution_id = e.id
+    WHERE e.id >= r.first AND e.id < r.last LIMIT %(most)s)
+  UNION ALL (SELECT 0 FROM timer_tasks t WHERE t.execution_id >= r.first AND t.execution_id < r.last LIMIT %(most)s)
+  UNION ALL (SELECT 0 FROM workflow_signals s WHERE s.execution_id >= r.first AND s.execution_id < r.last LIMIT %(most)s)) AS f
+
 -- name: family
+-- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
-  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, c.seq, c.statement,
-  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
+  e.max_attempts, e.held, CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END,
+  e.created_at, e.started_at, e.finished_at, e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, e.id, c.seq,
+  c.statement, CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
+    coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END,
+  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN c.owned END
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
-WHERE e.id = %(id)s OR (e.id >= %(id)s || '.' AND e.id < %(id)s || '/') ORDER BY e.id
+WHERE e.id = %(id)s OR (e.id >= %(first)s AND e.id < %(last)s) ORDER BY e.id
 
 -- name: family_timers
 SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
-WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/')
+WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s)
 
 -- name: family_signals
-SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
-WHERE execution_id = %(id)s OR (execution_id >= %(id)s || '.' AND execution_id < %(id)s || '/') ORDER BY execution_id, n
+SELECT id, execution_id, n, name, received_at, consumed_seq, id FROM workflow_signals
+WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s) ORDER BY execution_id, n
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
                         cancel_requested_at, fence, worker, started_by, authority)
 SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.options, x.attributes, x.inputs, x.result, x.error, coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
+  x.held, o.options, o.attributes, o.inputs, CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
+  coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
   x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by,
   x.authority
 FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
   %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
-  %(max_attempts)s::int[], %(held)s::bool[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(result)s::text[],
-  %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[], %(timeout_us)s::bigint[],
-  %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[], %(authority)s::text[])
-  AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, options,
-  attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by, authority)
+  %(max_attempts)s::int[], %(held)s::bool[], %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[],
+  %(timeout_us)s::bigint[], %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[],
+  %(authority)s::text[], %(source)s::text[], %(ends_alike)s::bool[])
+  AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, error, created_at,
+  started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by, authority, source, ends_alike)
+JOIN executions o ON o.id = x.source
 
 -- name: insert_stored_contexts
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 SELECT x.id, (x.status > 0)::int, 0, 1, x.statement, x.snapshot, x.owned, x.awaiting, %(now)s
 FROM unnest(%(id)s::text[], %(status)s::smallint[], %(statement)s::int[], %(snapshot)s::bytea[], %(owned)s::text[], %(awaiting)s::text[])
   AS x(id, status, statement, snapshot, owned, awaiting)
+
+-- name: insert_stored_history
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
+SELECT e.id, 1, 0, '', 0, e.status, 'retry', x.statement, %(now)s, e.error
+FROM unnest(%(id)s::text[], %(statement)s::int[]) AS x(id, statement) JOIN executions e ON e.id = x.id
 
 -- name: insert_stored_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
@@ -684,7 +707,10 @@ FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %
 
 -- name: insert_stored_signals
 INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
-SELECT * FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(payload)s::text[], %(received_at)s::bigint[])
+SELECT x.id, x.execution_id, x.n, x.name, o.payload, x.received_at
+FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(received_at)s::bigint[], %(source)s::text[])
+  AS x(id, execution_id, n, name, received_at, source)
+JOIN workflow_signals o ON o.id = x.source
 
 -- name: due_timers
 SELECT execution_id, n FROM timer_tasks

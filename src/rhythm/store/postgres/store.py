@@ -21,11 +21,13 @@ from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.acts import sending_acts
 from rhythm.store.base import (
     BRIEF,
+    BRIEF_OUTCOME,
     CANCELLED,
     FAILED,
     FORGOTTEN_S,
     LARGE,
     PENDING,
+    SHORT_ERROR,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -54,6 +56,7 @@ from rhythm.store.base import (
     NewSignal,
     NewWait,
     Queue,
+    Reach,
     Retry,
     SeenWorker,
     Silent,
@@ -65,6 +68,9 @@ from rhythm.store.base import (
     Transition,
     TurnCommit,
     asked_by,
+    brief_outcome,
+    family_range,
+    refuse_large,
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
@@ -90,7 +96,8 @@ PRUNED = (
     "ready", "contexts", "executions", "history", "timers", "signals", "blobs", "waits", "approvals", "decisions", "resumes",
     "contributors", "families", "terminations",
 )  # fmt: skip
-ROW = StoredExecution._fields[: StoredExecution._fields.index("seq")]  # what of it stands in `executions`; the rest is its context
+BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
+ROW = (*StoredExecution._fields[: StoredExecution._fields.index("seq")], "ends_alike")  # of `executions`; the rest is its context
 
 
 class Expired(Record):
@@ -394,17 +401,20 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return {row[0] for row in self._all("cancelled", ids=list(ids))}
 
     @alone
-    def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
+    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
         groups = [need for need in needed if need.whole and len(need.numbers) > 1]
         asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
         undecided = {row[0] for row in self.db.batch("undecided", asked)}
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
-        for id, *row in self._ended([need for need in needed if need.id not in undecided]):
-            found[id].append(ChildOutcome(*row))
+        for id, *row in self._ended([need for need in needed if need.id not in undecided], brief):
+            found[id].append(brief_outcome(*row) if brief else ChildOutcome(*row))
         return found
 
-    def _ended(self, needed: Sequence[Needed]) -> list[Row]:
+    def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
+        if brief:
+            ids, of, ns = [child_id(id, n) for id, n in numbers], [id for id, _ in numbers], [n for _, n in numbers]
+            return self.db.query(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns)).fetchall()
         return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
     @alone
@@ -528,11 +538,11 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return {row[0]: row[0] in flagged for row in known}
 
     @transaction
-    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         self.db.do("lock_execution", id=id)
         if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
             return Started(running[0], created=False)
-        family = self._family(id)
+        family = self._family(id, Reach.by(self.limits), whole)
         if not family.executions:
             return None
         started = self._store_family(asked_by(plan(family), provenance_of(actor)))
@@ -543,17 +553,20 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return started
 
     @transaction
-    def family(self, id: str) -> Family:
-        return self._family(id)
+    def family(self, id: str, reach: Reach) -> Family:
+        return self._family(id, reach)
 
     def retries(self, id: str) -> list[Retry]:
         return [Retry(*row) for row in self._all("retries", id=id)]
 
-    def _family(self, id: str) -> Family:
+    def _family(self, id: str, reach: Reach, whole: bool = True) -> Family:
+        asked = family_range(id, whole)
+        ((rows, size),) = self.db.all("family_size", **asked, most=reach.rows + 1)
+        refuse_large(id, reach, rows, size)
         return Family(
-            tuple(StoredExecution(*row) for row in self.db.all("family", id=id)),
-            tuple(StoredTimer(*row) for row in self.db.all("family_timers", id=id)),
-            tuple(StoredSignal(*row) for row in self.db.all("family_signals", id=id)),
+            tuple(StoredExecution(*row) for row in self.db.all("family", **asked, short=SHORT_ERROR)),
+            tuple(StoredTimer(*row) for row in self.db.all("family_timers", **asked)),
+            tuple(StoredSignal(*row) for row in self.db.all("family_signals", **asked)),
             tuple(Retry(*row) for row in self.db.all("retries", id=id)),
         )
 
@@ -564,16 +577,13 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
         self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
         self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
-        told = [
-            dict(id=row["id"], seq=1, fence=0, worker="", from_status=PENDING, to_status=row["status"], cause="retry",
-                 statement=row["statement"], error=row["error"])
-            for row in workflows if row["status"] != PENDING
-        ]  # fmt: skip
-        self.db.batch("insert_history", told, now=now)
+        told = [row for row in workflows if row["status"] != PENDING]
+        self.db.batch("insert_stored_history", _columns(told, "id", "statement"), now=now)
         begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
         self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
-        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
+        signals = [fields(signal) for signal in family.signals]
+        self.db.batch("insert_stored_signals", _columns(signals, "id", "execution_id", "n", "name", "received_at", "source"))
         return Started(family.executions[0].id, created=True)
 
     # services

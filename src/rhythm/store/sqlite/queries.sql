@@ -205,11 +205,13 @@ SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND fi
 SELECT 1 FROM executions WHERE parent_id = ? AND child_no BETWEEN ? AND ? AND status IN (6, 7, 8) LIMIT 1
 
 -- name: ended_children
-SELECT e.parent_id, e.child_no, e.status, coalesce(e.result, e.error, 'null'), e.finished_at, e.type, e.name
+SELECT e.parent_id AS id, e.child_no AS n, e.status AS status, coalesce(e.result, e.error, 'null') AS value, e.finished_at AS ended_at,
+  e.type AS type, e.name AS name
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value WHERE e.finished_at IS NOT NULL
 
 -- name: ended_waits
-SELECT t.execution_id, t.n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END, 'null', coalesce(t.fired_at, t.cancelled_at), NULL, ''
+SELECT t.execution_id AS id, t.n AS n, CASE WHEN t.fired_at IS NULL THEN 7 ELSE 5 END AS status, 'null' AS value,
+  coalesce(t.fired_at, t.cancelled_at) AS ended_at, NULL AS type, '' AS name
 FROM json_each(:numbers) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
 WHERE t.fired_at IS NOT NULL OR t.cancelled_at IS NOT NULL
 UNION ALL
@@ -417,34 +419,57 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 -- name: retries
 SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
+-- name: family_size
+-- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read.
+SELECT count(*), coalesce(sum(size), 0) FROM (
+  SELECT * FROM (
+    SELECT CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN coalesce(length(c.snapshot), 0) + coalesce(length(b.data), 0)
+      + coalesce(length(c.owned), 0) ELSE 0 END AS size
+    FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id LEFT JOIN blobs b ON b.execution_id = e.id
+    WHERE e.id = :id OR (e.id >= :first AND e.id < :last) LIMIT :most)
+  UNION ALL SELECT * FROM (
+    SELECT 0 FROM timer_tasks WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) LIMIT :most)
+  UNION ALL SELECT * FROM (
+    SELECT 0 FROM workflow_signals WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) LIMIT :most)
+)
+
 -- name: family
+-- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
 SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
-  e.max_attempts, e.held, e.options, e.attributes, e.inputs, e.result, e.error, e.created_at, e.started_at, e.finished_at,
-  e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, c.seq, c.statement,
-  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, c.awaiting
+  e.max_attempts, e.held, CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END,
+  e.created_at, e.started_at, e.finished_at, e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, e.id, c.seq,
+  c.statement, CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN
+    coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END,
+  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN c.owned END
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
-WHERE e.id = :id OR (e.id >= :id || '.' AND e.id < :id || '/') ORDER BY e.id
+WHERE e.id = :id OR (e.id >= :first AND e.id < :last) ORDER BY e.id
 
 -- name: family_timers
 SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
-WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/')
+WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last)
 
 -- name: family_signals
-SELECT id, execution_id, n, name, payload, received_at, consumed_seq FROM workflow_signals
-WHERE execution_id = :id OR (execution_id >= :id || '.' AND execution_id < :id || '/') ORDER BY execution_id, n
+SELECT id, execution_id, n, name, received_at, consumed_seq, id FROM workflow_signals
+WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) ORDER BY execution_id, n
 
 -- name: insert_stored
 INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
                         held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
                         cancel_requested_at, fence, worker, started_by, authority)
-VALUES (:id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :options, :attributes, :inputs, :result, :error, coalesce(:created_at, :now), :started_at, :finished_at,
-        :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by,
-        :authority)
+SELECT :id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
+  :held, o.options, o.attributes, o.inputs, CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
+  coalesce(:created_at, :now), :started_at, :finished_at,
+  :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by,
+  :authority
+FROM executions o WHERE o.id = :source
 
 -- name: insert_stored_context
 INSERT INTO workflow_execution_context (execution_id, seq, fence, format, statement, snapshot, owned, awaiting, updated_at)
 VALUES (:id, :status > 0, 0, 1, :statement, :snapshot, :owned, :awaiting, :now)
+
+-- name: insert_stored_history
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error)
+SELECT e.id, 1, 0, '', 0, e.status, 'retry', :statement, :now, e.error FROM executions e WHERE e.id = :id
 
 -- name: insert_stored_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
@@ -452,7 +477,8 @@ VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:
         :fired_at, :cancelled_at)
 
 -- name: insert_stored_signal
-INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at) VALUES (:id, :execution_id, :n, :name, :payload, :received_at)
+INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
+SELECT :id, :execution_id, :n, :name, o.payload, :received_at FROM workflow_signals o WHERE o.id = :source
 
 -- name: due_timers
 SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?

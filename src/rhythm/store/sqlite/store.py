@@ -17,12 +17,14 @@ from rhythm.store.acts import sending_acts
 from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
     BRIEF,
+    BRIEF_OUTCOME,
     CANCELLED,
     COMPLETED,
     FAILED,
     FORGOTTEN_S,
     ORDERLY,
     PENDING,
+    SHORT_ERROR,
     STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
@@ -51,6 +53,7 @@ from rhythm.store.base import (
     NewSignal,
     NewWait,
     Queue,
+    Reach,
     Retry,
     SeenWorker,
     Silent,
@@ -61,6 +64,9 @@ from rhythm.store.base import (
     TaskEnd,
     Transition,
     TurnCommit,
+    brief_outcome,
+    family_range,
+    refuse_large,
 )  # fmt: skip
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
@@ -320,14 +326,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self._read(SQL["cancelled"], (json.dumps(list(ids)),))}
 
-    def outcomes(self, needed: Sequence[Needed]) -> dict[str, list[ChildOutcome]]:
+    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
         decided = [need for need in needed if not need.whole or len(need.numbers) == 1 or self._all_ended(need)]
         numbers = [(need.id, n) for need in decided for n in need.numbers]
-        children = self._all("ended_children", json.dumps([child_id(id, n) for id, n in numbers]))
-        waits = self._all("ended_waits", {"numbers": json.dumps(numbers)})
-        for id, *row in (*children, *waits):
-            found[id].append(ChildOutcome(*row))
+        asked = {"ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),), "ended_waits": {"numbers": json.dumps(numbers)}}
+        for name, args in asked.items():
+            for id, *row in self._read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args) if brief else self._run(SQL[name], args)[0]:
+                found[id].append(brief_outcome(*row) if brief else ChildOutcome(*row))
         return found
 
     def _all_ended(self, need: Needed) -> bool:
@@ -743,11 +749,11 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
         self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None, wakes=False)
 
-    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None) -> Started | None:
+    def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         with self._transaction():
             if running := [retry.id for retry in self.retries(id) if retry.status < TERMINAL]:
                 return Started(running[0], created=False)
-            family = self._family(id)
+            family = self._family(id, Reach.by(self.limits), self._all, whole)
             if not family.executions:
                 return None
             started, now = self._store_family(base.asked_by(plan(family), provenance_of(actor))), self.clock()
@@ -756,18 +762,20 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._record(actor, [act("execution.retry", id, retry=started.id)], now)
             return started
 
-    def family(self, id: str) -> Family:
-        with self._transaction():
-            return self._family(id)
+    def family(self, id: str, reach: Reach) -> Family:
+        return self._family(id, reach, lambda name, args: self._read(SQL[name], args))
 
     def retries(self, id: str) -> list[Retry]:
         return [Retry(*row) for row in self._all("retries", id)]
 
-    def _family(self, id: str) -> Family:
+    def _family(self, id: str, reach: Reach, read: Callable[[str, Any], list[Any]], whole: bool = True) -> Family:
+        asked = family_range(id, whole)
+        ((rows, size),) = read("family_size", asked | {"most": reach.rows + 1})
+        refuse_large(id, reach, rows, size)
         return Family(
-            tuple(StoredExecution(*row) for row in self._all("family", {"id": id})),
-            tuple(StoredTimer(*row) for row in self._all("family_timers", {"id": id})),
-            tuple(StoredSignal(*row) for row in self._all("family_signals", {"id": id})),
+            tuple(StoredExecution(*row) for row in read("family", asked | {"short": SHORT_ERROR})),
+            tuple(StoredTimer(*row) for row in read("family_timers", asked)),
+            tuple(StoredSignal(*row) for row in read("family_signals", asked)),
             tuple(self.retries(id)),
         )
 
@@ -780,7 +788,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
                 self._insert_blob(row.id, row.snapshot)
             if row.type == WORKFLOW and row.status != PENDING:
-                self._all("insert_history", row.id, 1, 0, "", PENDING, row.status, "retry", row.statement, now, row.error)
+                self._all("insert_stored_history", values)
             if row.status < TERMINAL and not row.held:
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
