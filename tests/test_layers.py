@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "rhythm"
-FOUNDATION = {"record", "limits", "errors", "durations", "ids", "rights", "settings", "slots", "visible"}
+FOUNDATION = {"record", "limits", "errors", "durations", "ids", "paths", "rights", "settings", "slots", "visible"}
 MAY_IMPORT = {  # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
     "ir": set(),
     "lang": {"ir"},

@@ -989,6 +989,16 @@ WORKER = (
         engine=vm("expressions", "_call", "machine.charge(price(*values))", "pass"),
     ),
     Guard(
+        "a search is paid for by all that it may compare",
+        prices("a_search_costs_what_it_may_compare"),
+        engine=vm("prices", "search", " if 4 * short >= long else 0", " if places < 2_000 else 0"),
+    ),
+    Guard(
+        "the way to a value is not written out before it is needed",
+        prices("reading_json_takes_memory_for_its_values_and_not_for_the_ways_to_them"),
+        engine=vm("values", "unstorable", "below.append((inner, (path, step)))", 'below.append((inner, (path, f"{path}{step}")))'),
+    ),
+    Guard(
         "a statement is paid for by its length",
         prices("a_long_statement_is_paid_for"),
         engine=vm("statements", "_compiled", "if not work:", "if True:"),

@@ -6,6 +6,7 @@ bounds are what the work itself takes, at three tenths of a microsecond for an i
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.vm.builtins import FUNCTIONS
 from rhythm.vm.interpreter import Completed, Continue, Turn, advance
 from rhythm.vm.machine import Inputs, Machine, Outcome
-from rhythm.vm.prices import CALL, price_of
+from rhythm.vm.prices import CALL, price_of, search
 from rhythm.vm.snapshot import Snapshot
+from rhythm.vm.values import Fault
 
 INPUTS = Inputs("2026-11-15T09:00:00Z", "seed", None, {"id": "run"})
 MEGABYTE = 2**20
@@ -45,7 +47,10 @@ ROUNDS: dict[str, tuple[str, Any, int]] = {
     "the entries of an object": ("entries(inputs)", OBJECT, 1),
     "each value once": ("unique(inputs)", ROW, 1),
     "a part that is nearly everywhere": ("contains(inputs[1], inputs[0])", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 100),
-    "a part that is nearly everywhere, with in": ("inputs[0] in inputs[1]", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 10),
+    "a part that is nearly everywhere, with in": ("inputs[0] in inputs[1]", ["a" * 98 + "c", ("a" * 98 + "b") * 290], 20),
+    "a long part of a short text": ("find_index(inputs[1], inputs[0])", ["a" * 1248 + "ba", "a" * 2499], 60),
+    "a part that is nearly all of a long text": ("inputs[0] in inputs[1]", ["a" * 653_400 + "ba", "a" * 655_360], 1),
+    "a part that is nearly at the end": ("split(inputs[1], inputs[0])", ["a" * 99_998 + "ba", "z" * 100_000 + "a" * 102_000], 1),
     "a text in many texts that are nearly the same": ("inputs[0] in inputs[1]", [LONG + "x", [LONG + "y"] * 50], 1),
     "the greatest of texts that are nearly the same": ("max(inputs)", [LONG + "x", LONG + "y"] * 50, 1),
     "sorting texts that are nearly the same": ("sort(inputs)", [LONG + "x", LONG + "y"] * 20, 1),
@@ -116,6 +121,33 @@ def test_a_failed_call_costs_what_a_call_that_succeeds_does() -> None:
     assert price_of("parse_json")(good) == price_of("parse_json")(bad)
     assert FUNCTIONS["parse_json"](machine, good) == [1] * 10_000
     assert machine.fuel == fuel
+
+
+@pytest.mark.parametrize("long", [300, 2_499, 2_500, 29_999, 30_000, 300_000, MEGABYTE])
+def test_a_search_costs_what_it_may_compare(long: int) -> None:
+    """Python compares the whole part at every place of a short text, and at the last 2,000 of a long one if the part is a third of it. A
+    thousand characters are compared in three tenths of a microsecond."""
+    for short in {2, 20, 99, 100, long // 2, long * 3 // 4, long - 2_400, long - 1_900, long - 100}:
+        small, tail = long < 2_500 or (long < 30_000 and short < 100), 3 * short >= long
+        places = long - short if small else min(long - short, 2_000) if tail else 0
+        assert short < 2 or search("a" * long, "a" * short) >= places * short // 1024, short
+
+
+def test_an_ordinary_search_costs_little() -> None:
+    assert search("word " * 1_000, ",") < 50
+    assert search("word " * 1_000, "needle") < 200
+    assert search("word " * 100_000, "a longer needle") < 20_000
+
+
+def test_reading_json_takes_memory_for_its_values_and_not_for_the_ways_to_them() -> None:
+    """With the way to each element written out, a key of 300 KB above a hundred thousand of them took 20 GB."""
+    text = f'{{"\\u0041{"k" * 10_000}": [{"[], " * 9_999}"\\u0000"]}}'
+    tracemalloc.start()
+    with pytest.raises(Fault, match=r"NUL at Ak{39}\[9999\]$"):
+        FUNCTIONS["parse_json"](Machine(Snapshot(), INPUTS, DEFAULT_LIMITS), text)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 8 * MEGABYTE
 
 
 def test_every_element_of_a_comprehension_costs_what_it_evaluates() -> None:

@@ -17,15 +17,12 @@ import orjson
 from rhythm.engine.typed import NoForm, json_form
 from rhythm.errors import InvalidPayload
 from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
+from rhythm.paths import KEY, Path, show_path
 from rhythm.record import Record
 
 SCALARS = frozenset({str, int, bool, type(None)})
 STEPS = 5  # from a user's type to JSON: an enum of dates takes two
-KEY = 40  # characters of a key that a message shows
-_NAME = re.compile(r"[^\W\d]\w*")
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)  # the text that a quote begins, closed or not, is one match
-
-Path = tuple["Path", str | int] | None  # from the value down to one of its parts
 
 
 def dump(value: Any, what: str, limits: Limits = DEFAULT_LIMITS) -> str:
@@ -193,16 +190,6 @@ class _Careful:
 
 
 _NUMBERS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-
-
-def show_path(path: Path) -> str:
-    """The way down to a part, as one would write it: `.order.items[3]["unit price"]`."""
-    steps: list[str] = []
-    while path is not None and len(steps) < 64:
-        path, key = path
-        text = str(key)[:KEY] if isinstance(key, str) else f"[{key}]"
-        steps.append(text if isinstance(key, int) else f".{text}" if _NAME.fullmatch(text) else f"[{json.dumps(text)}]")
-    return "".join(reversed(steps))
 
 
 # what the JSON parser calls: it knows no path, so what is wrong is left in its place

@@ -30,11 +30,11 @@ from rhythm.vm.values import (
     contains,
     equal,
     is_number,
-    json_problem,
     kind,
     measure,
     member,
     truthy,
+    unstorable,
     weigh,
     whole,
 )
@@ -359,8 +359,8 @@ def _parse_json(m: Machine, x: Any) -> Any:
     weigh(value, m.limits.text_bytes, "the value", m.limits.depth)
     if text.count(",") >= m.limits.entries:
         _check_every_size(m, value)
-    if "\\u" in text and (unstorable := json_problem(value)):
-        raise Fault("InvalidArgument", f"not JSON that can be stored: {unstorable}")
+    if "\\u" in text and (found := unstorable(value)):
+        raise Fault("InvalidArgument", f"not JSON that can be stored: {found}")
     return value
 
 

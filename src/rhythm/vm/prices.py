@@ -14,7 +14,8 @@ from rhythm.ir import instructions as ir
 from rhythm.record import Record
 
 CALL = 8  # of any builtin
-SHORT = 30_000, 100  # texts and parts of texts up to which a search may compare every character of the part at every place
+PLACES = 2_500  # of a text, at which Python may compare every character of a part that is nearly there, however long the two are
+SHORT = 30_000, 100  # and texts and parts of texts up to which it may do so at all places
 FREE_NODES = 16  # of an instruction's expressions: what an ordinary statement has
 
 
@@ -38,9 +39,21 @@ def made(value: Any) -> int:
 
 
 def search(text: Any, part: Any) -> int:
-    """To look for a part of a text."""
+    """To look for a part of a text.
+
+    In a long text Python does it in linear time. In a short one it may compare the whole part at every place, and so it may at the last
+    2,000 places of a long text of which the part is a third or more.
+    """
     long, short = characters(text), characters(part)
-    return long * short // 256 if long < SHORT[0] and short < SHORT[1] else long // 32
+    places = max(long - short, 0) if short > 1 else 0
+    if long < PLACES or (long < SHORT[0] and short < SHORT[1]):
+        return long // 128 + _compared(places, short)
+    return long // 32 + (_compared(min(places, PLACES), short) if 4 * short >= long else 0)
+
+
+def _compared(places: int, short: int) -> int:
+    """To compare a part with what stands at each of these places; to get to the next one takes as long as a few characters."""
+    return places * (short + 8) // 512
 
 
 def walked(nodes: int, size: int) -> int:

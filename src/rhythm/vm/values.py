@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
+from rhythm.paths import Path, show_path
 from rhythm.vm.prices import search, walked
 
 LONGEST_HINT = 40  # characters of a name that is compared with others, which takes their product
@@ -335,39 +336,30 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
     raise LimitFault(f"{what} is nested more than {depth} deep")
 
 
-def json_problem(value: Any) -> str:
-    """Why a value from outside is not JSON that can be stored, and where; empty if it is."""
-    stack: list[tuple[Any, str, int]] = [(value, "", 0)]
-    while stack:
-        item, path, depth = stack.pop()
-        wrong = _problem(item, depth)
-        if wrong:
-            return f"{wrong} at {path.lstrip('.')}" if path else wrong
-        if isinstance(item, dict):
-            stack += [(inner, f"{path}.{key}", depth + 1) for key, inner in item.items()]
-        elif isinstance(item, list):
-            stack += [(inner, f"{path}[{i}]", depth + 1) for i, inner in enumerate(item)]
+def unstorable(value: Any) -> str:
+    """Which text in a JSON value no database can store, and where it is; empty if there is none."""
+    if problem := _text_problem(value):
+        return problem
+    below: list[tuple[Any, Path]] = [(value, None)]
+    while below:
+        item, path = below.pop()
+        if type(item) is dict and (key := next(filter(_text_problem, item), None)) is not None:
+            return f"{_text_problem(key)} at {show_path((path, key)).lstrip('.')}"
+        for step, inner in item.items() if type(item) is dict else enumerate(item) if type(item) is list else ():
+            if problem := _text_problem(inner):
+                return f"{problem} at {show_path((path, step)).lstrip('.')}"
+            if type(inner) is dict or type(inner) is list:
+                below.append((inner, (path, step)))
     return ""
 
 
-def _problem(item: Any, depth: int) -> str:
-    if depth > DEFAULT_LIMITS.depth:
-        return f"nested more than {DEFAULT_LIMITS.depth} deep"
-    if type(item) is float and not math.isfinite(item):
-        return f"{item} is not a JSON number"
-    if type(item) is int and not INT_MIN <= item <= INT_MAX:
-        return "an integer over 64 bits"
-    if type(item) is str:
-        return _text_problem(item)
-    if type(item) is dict:
-        return (
-            next((f"a key that is {kind(key)}, not text" for key in item if type(key) is not str), "")
-            or "".join(map(_text_problem, item))[:80]
-        )
-    return "" if item is None or type(item) in (bool, int, float, list) else f"{type(item).__name__} is not a JSON value"
-
-
-def _text_problem(text: str) -> str:
-    if "\0" in text:
+def _text_problem(value: Any) -> str:
+    if type(value) is not str:
+        return ""
+    if "\0" in value:
         return "text with the character NUL"
-    return "text with half of a surrogate pair" if any("\ud800" <= char <= "\udfff" for char in text) and not text.isascii() else ""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return "text with half of a surrogate pair"
+    return ""
