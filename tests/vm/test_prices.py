@@ -17,8 +17,10 @@ from rhythm.lang.flow.compile import compile_flow
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.vm import builtins
 from rhythm.vm.builtins import FUNCTIONS
+from rhythm.vm.commands import StartTask
 from rhythm.vm.interpreter import Completed, Continue, Turn, advance
-from rhythm.vm.machine import Inputs, Machine, Outcome
+from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
+from rhythm.vm.operations import start_group
 from rhythm.vm.prices import CALL, price_of, search
 from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.values import Fault
@@ -208,3 +210,59 @@ def test_where_of_an_event_is_weighed() -> None:
     text = 'await event("a", { where: inputs, timeout: 1 })'
     turn = advance(program(text), Snapshot(), INPUTS.replace(inputs={str(n): LONG for n in range(10)}))
     assert getattr(turn, "error", {})["code"] == "LimitExceeded"
+
+
+WAITS = '[signal("x") for i in range(1000)]'
+
+
+class CountedId(str):
+    """An id that counts how often it is looked up."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        CountedId.looks += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("loop", ["await all({})", "for (r in completed({})) {{ break }}"])
+@pytest.mark.parametrize(("name", "most"), [("x", 20_000), ("y", 0)])
+def test_waits_for_signals_look_at_each_signal_a_few_times(loop: str, name: str, most: int) -> None:
+    """With every wait looking through the whole mailbox, ten thousand of both took seconds for each look."""
+    made = program(f"workflow w {{ {loop.format(WAITS)} }}")
+    turn = advance(made, Snapshot(), INPUTS)
+    CountedId.looks = 0
+    mailbox = tuple(Signal(CountedId(n), name, n, 1.0) for n in range(999))
+    advance(made, turn.snapshot, INPUTS.replace(signals=mailbox))  # type: ignore[attr-defined]  # it waits
+    assert CountedId.looks <= most
+
+
+def test_a_signal_that_a_race_gave_back_goes_to_another_wait() -> None:
+    """Those in `all` do not get all that they need, so the wait after them has the first."""
+    text = 'workflow w { return await race([all([signal("x"), signal("x"), signal("x")]), signal("x")]) }'
+    made = program(text)
+    turn = advance(made, Snapshot(), INPUTS)
+    mailbox = tuple(Signal(str(n), "x", n, float(n)) for n in range(2))
+    turn = advance(made, turn.snapshot, INPUTS.replace(signals=mailbox))  # type: ignore[attr-defined]  # it waits
+    assert getattr(turn, "result", {}).get("result") == 0
+
+
+class CountedList(list[Any]):
+    looks = 0
+
+    def __getitem__(self, i: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(i)
+
+
+def test_a_group_that_is_held_back_looks_only_at_its_own_commands() -> None:
+    machine = Machine(Snapshot(next_child=1_000), INPUTS, DEFAULT_LIMITS)
+    machine.commands = commands = CountedList(StartTask(n, "a", None, {}) for n in range(1_000))
+    items = [{"op": "task", "n": n, "name": "a"} for n in (997, 998, 999)]
+    start_group(machine, "all", 996, items, None, {"concurrency": 1})
+    assert ([command.n for command in commands if command.held], commands.looks <= 10) == ([998, 999], True)
+
+
+def test_groups_of_nothing_can_be_held_back() -> None:
+    turn = advance(program("workflow w { await all([all([]), all([])], { concurrency: 1 }) }"), Snapshot(), INPUTS)
+    assert isinstance(turn, Completed)
