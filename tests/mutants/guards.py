@@ -996,6 +996,21 @@ WORKER = (
         engine=vm("prices", "search", " if 4 * short >= long else 0", " if places < 2_000 else 0"),
     ),
     Guard(
+        "a long key is paid for where it is looked up",
+        prices("a_turn_holds_no_more_work_than_it_has_fuel_for_whether_it_succeeds_or_fails"),
+        engine=vm("prices", "looked_up", "return characters(value) // LONG", "return 0"),
+    ),
+    Guard(
+        "signals that are gone are not looked at again",
+        prices("waits_for_signals_look_at_each_signal_a_few_times"),
+        engine=vm("awaits", "_resolve_signal", 'reserved.upto[plan["name"]] = i + 1', "pass"),
+    ),
+    Guard(
+        "a signal that is free again can be taken",
+        prices("a_signal_that_a_race_gave_back_goes_to_another_wait"),
+        engine=vm("awaits", "intersection_update", "self.upto.clear()", "pass"),
+    ),
+    Guard(
         "the way to a value is not written out before it is needed",
         prices("reading_json_takes_memory_for_its_values_and_not_for_the_ways_to_them"),
         engine=vm("values", "unstorable", "below.append((inner, (path, step)))", 'below.append((inner, (path, f"{path}{step}")))'),

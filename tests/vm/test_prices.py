@@ -15,9 +15,12 @@ from rhythm.ir.operations import BUILTINS
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.limits import DEFAULT_LIMITS
+from rhythm.vm import builtins
 from rhythm.vm.builtins import FUNCTIONS
+from rhythm.vm.commands import StartTask
 from rhythm.vm.interpreter import Completed, Continue, Turn, advance
-from rhythm.vm.machine import Inputs, Machine, Outcome
+from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
+from rhythm.vm.operations import start_group
 from rhythm.vm.prices import CALL, price_of, search
 from rhythm.vm.snapshot import Snapshot
 from rhythm.vm.values import Fault
@@ -25,6 +28,7 @@ from rhythm.vm.values import Fault
 INPUTS = Inputs("2026-11-15T09:00:00Z", "seed", None, {"id": "run"})
 MEGABYTE = 2**20
 LONG = "A" * (MEGABYTE - 2)
+TWIN = "".join(["A"] * len(LONG))  # equal, and another object: Python compares them character by character
 ROW = list(range(100_000))
 OBJECT = {str(n): n for n in range(100_000)}
 
@@ -51,6 +55,20 @@ ROUNDS: dict[str, tuple[str, Any, int]] = {
     "a long part of a short text": ("find_index(inputs[1], inputs[0])", ["a" * 1248 + "ba", "a" * 2499], 60),
     "a part that is nearly all of a long text": ("inputs[0] in inputs[1]", ["a" * 653_400 + "ba", "a" * 655_360], 1),
     "a part that is nearly at the end": ("split(inputs[1], inputs[0])", ["a" * 99_998 + "ba", "z" * 100_000 + "a" * 102_000], 1),
+    "a long key of an object": ("inputs[1] in inputs[0]", [{LONG: 1}, TWIN], 30),
+    "the value of a long key": ("inputs[0][inputs[1]]", [{LONG: 1}, TWIN], 30),
+    "a long key of a path": ("get(inputs[0], [inputs[1]])", [{LONG: 1}, TWIN], 30),
+    "setting a long key": ("inputs[0]\nx[inputs[1]] = 1", [{LONG: 1}, TWIN], 15),
+    "picking long names": ("pick(inputs[0], inputs[1])", [{LONG: 1}, [TWIN] * 50], 1),
+    "omitting long names": ("omit(inputs[0], inputs[1])", [{}, [LONG, TWIN] * 25], 1),
+    "merging objects with a long key": ("merge(inputs[0], inputs[1])", [{LONG: 1}, {TWIN: 1}], 15),
+    "spreading objects with a long key": ("{ ...inputs[0], ...inputs[1] }", [{LONG: 1}, {TWIN: 1}], 15),
+    "long texts once each": ("unique(inputs)", [LONG, TWIN] * 25, 1),
+    "sorting by a long key": ("len(sort(inputs[0], inputs[1]))", [[{LONG: 1}] * 50, TWIN], 1),
+    "a path through one character": ('get("a", inputs)', "0." * 50_000 + "0", 1),
+    "a list beside something started": ('[task("a"), ...inputs]', ROW[1:], 20),
+    "an object beside something started": ('{ "0": task("a"), ...inputs }', OBJECT, 3),
+    "a property that is nearly there": (f"inputs.{'a' * 37}xx", {f"{'a' * 37}{n}": 1 for n in range(10, 40)}, 40),
     "a text in many texts that are nearly the same": ("inputs[0] in inputs[1]", [LONG + "x", [LONG + "y"] * 50], 1),
     "the greatest of texts that are nearly the same": ("max(inputs)", [LONG + "x", LONG + "y"] * 50, 1),
     "sorting texts that are nearly the same": ("sort(inputs)", [LONG + "x", LONG + "y"] * 20, 1),
@@ -133,6 +151,13 @@ def test_a_search_costs_what_it_may_compare(long: int) -> None:
         assert short < 2 or search("a" * long, "a" * short) >= places * short // 1024, short
 
 
+def test_a_number_that_breaks_off_is_read_once() -> None:
+    """With two ways to divide its digits, four hundred of them took four milliseconds."""
+    assert "[0-9]+\\.?[0-9]*" not in builtins._DECIMAL.pattern
+    machine = Machine(Snapshot(), INPUTS, DEFAULT_LIMITS)
+    assert [FUNCTIONS["float"](machine, text) for text in ("1", "1.", " 1.5 ", ".5", "-1.5e-3", "+2E2")] == [1, 1, 1.5, 0.5, -0.0015, 200]
+
+
 def test_an_ordinary_search_costs_little() -> None:
     assert search("word " * 1_000, ",") < 50
     assert search("word " * 1_000, "needle") < 200
@@ -185,3 +210,59 @@ def test_where_of_an_event_is_weighed() -> None:
     text = 'await event("a", { where: inputs, timeout: 1 })'
     turn = advance(program(text), Snapshot(), INPUTS.replace(inputs={str(n): LONG for n in range(10)}))
     assert getattr(turn, "error", {})["code"] == "LimitExceeded"
+
+
+WAITS = '[signal("x") for i in range(1000)]'
+
+
+class CountedId(str):
+    """An id that counts how often it is looked up."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        CountedId.looks += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("loop", ["await all({})", "for (r in completed({})) {{ break }}"])
+@pytest.mark.parametrize(("name", "most"), [("x", 20_000), ("y", 0)])
+def test_waits_for_signals_look_at_each_signal_a_few_times(loop: str, name: str, most: int) -> None:
+    """With every wait looking through the whole mailbox, ten thousand of both took seconds for each look."""
+    made = program(f"workflow w {{ {loop.format(WAITS)} }}")
+    turn = advance(made, Snapshot(), INPUTS)
+    CountedId.looks = 0
+    mailbox = tuple(Signal(CountedId(n), name, n, 1.0) for n in range(999))
+    advance(made, turn.snapshot, INPUTS.replace(signals=mailbox))  # type: ignore[attr-defined]  # it waits
+    assert CountedId.looks <= most
+
+
+def test_a_signal_that_a_race_gave_back_goes_to_another_wait() -> None:
+    """Those in `all` do not get all that they need, so the wait after them has the first."""
+    text = 'workflow w { return await race([all([signal("x"), signal("x"), signal("x")]), signal("x")]) }'
+    made = program(text)
+    turn = advance(made, Snapshot(), INPUTS)
+    mailbox = tuple(Signal(str(n), "x", n, float(n)) for n in range(2))
+    turn = advance(made, turn.snapshot, INPUTS.replace(signals=mailbox))  # type: ignore[attr-defined]  # it waits
+    assert getattr(turn, "result", {}).get("result") == 0
+
+
+class CountedList(list[Any]):
+    looks = 0
+
+    def __getitem__(self, i: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(i)
+
+
+def test_a_group_that_is_held_back_looks_only_at_its_own_commands() -> None:
+    machine = Machine(Snapshot(next_child=1_000), INPUTS, DEFAULT_LIMITS)
+    machine.commands = commands = CountedList(StartTask(n, "a", None, {}) for n in range(1_000))
+    items = [{"op": "task", "n": n, "name": "a"} for n in (997, 998, 999)]
+    start_group(machine, "all", 996, items, None, {"concurrency": 1})
+    assert ([command.n for command in commands if command.held], commands.looks <= 10) == ([998, 999], True)
+
+
+def test_groups_of_nothing_can_be_held_back() -> None:
+    turn = advance(program("workflow w { await all([all([]), all([])], { concurrency: 1 }) }"), Snapshot(), INPUTS)
+    assert isinstance(turn, Completed)

@@ -12,7 +12,7 @@ from rhythm.errors import InvalidProgram
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import ChildOutcome, Loaded, Mail
-from rhythm.vm.awaits import next_completed, resolve
+from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Machine
 from rhythm.vm.plans import Plan, items_of, leaves, size_of
@@ -47,7 +47,7 @@ def has_come(machine: Machine, plan: Plan) -> bool:
     """Whether what is awaited has ended; in a loop over `completed`, the next of it."""
     if "taken" in plan:
         return len(plan["taken"]) == size_of(plan) or next_completed(machine, plan)[1] is not None
-    return resolve(machine, plan, set()) is not None
+    return resolve(machine, plan, Reserved()) is not None
 
 
 def timers_of(plan: Plan | None) -> Iterator[int]:

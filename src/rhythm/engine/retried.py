@@ -39,7 +39,7 @@ from rhythm.store.base import (
     from_start,
     refuse_large,
 )
-from rhythm.vm.awaits import next_completed, resolve
+from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
@@ -228,7 +228,7 @@ def _resolved(id: str, snapshot: Snapshot, outcomes: Mapping[int, Outcome], mail
     plan = snapshot.awaiting
     assert plan is not None
     machine = Machine(snapshot, Inputs("", "", ctx={"id": id}, outcomes=outcomes, signals=mail), DEFAULT_LIMITS)
-    return next_completed(machine, plan)[1] if "taken" in plan else resolve(machine, plan, set())
+    return next_completed(machine, plan)[1] if "taken" in plan else resolve(machine, plan, Reserved())
 
 
 def _begun(old: StoredExecution, id: str, parent_id: str | None, root_id: str, held: bool) -> StoredExecution:

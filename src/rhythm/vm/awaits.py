@@ -7,17 +7,30 @@ remembers nothing, so a lost wake loses nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from rhythm.vm import commands as c
-from rhythm.vm.machine import Ends, Machine, Outcome
+from rhythm.vm.machine import Ends, Machine, Outcome, Signal
 from rhythm.vm.plans import PLAIN, Plan, fresh, has_signals, items_of, key_at, number_at, numbers, ranges, size_of
 from rhythm.vm.values import Fault, kind
 
 
-def _outcomes(m: Machine, plan: Plan, reserved: set[str]) -> list[Outcome | None]:
+class Reserved(set[str]):
+    """The signals that earlier waits of the same await will take. `upto`: how many of a name are gone, so that thousands of waits for it
+    do not look at thousands of signals each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.upto: dict[str, int] = {}
+
+    def intersection_update(self, *others: Iterable[Any]) -> None:
+        super().intersection_update(*others)
+        self.upto.clear()
+
+
+def _outcomes(m: Machine, plan: Plan, reserved: Reserved) -> list[Outcome | None]:
     """How each item of a group has ended, in order."""
     m.charge(2 * size_of(plan))
     if "first" in plan:
@@ -41,7 +54,7 @@ def _running(m: Machine, plan: Plan, started: Sequence[int]) -> int:
     """How many of the items that were let run have not ended."""
     if "first" in plan:  # in which no item was there before the group
         return int(plan["released"]) - bisect_left(_range_of(m, plan).gone, plan["released"])
-    ended, taken = _outcomes(m, plan, set()), set(plan.get("taken", ()))
+    ended, taken = _outcomes(m, plan, Reserved()), set(plan.get("taken", ()))
     return sum(1 for i in started[: plan["released"]] if ended[i] is None and i not in taken)
 
 
@@ -50,7 +63,7 @@ def _range_of(m: Machine, plan: Plan) -> Ends:
     for every one of them."""
     known = m.ends.get(plan["n"])
     if known is None:
-        taken, ends = set(plan.get("taken", ())), _outcomes(m, plan, set())
+        taken, ends = set(plan.get("taken", ())), _outcomes(m, plan, Reserved())
         ended = {i: outcome.ended_at for i, outcome in enumerate(ends) if outcome is not None}
         order = sorted((i for i in ended if i not in taken), key=ended.__getitem__)
         known = m.ends[plan["n"]] = Ends(order, sorted(taken | ended.keys()), len(taken))
@@ -118,7 +131,7 @@ def remember(m: Machine, plan: Plan) -> None:
         m.plans[str(plan["n"])] = plan
 
 
-def resolve(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
+def resolve(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     """How the plan has ended, or None. `reserved` holds signals that earlier waits of the same await will take."""
     op = plan["op"]
     if op in _RESOLVERS:
@@ -136,20 +149,32 @@ def resolve(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
     return _settled(outcome) if plan.get("settle") else outcome
 
 
-def _resolve_signal(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
+def _resolve_signal(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     timer = m.inputs.outcomes.get(plan["n"])
-    for signal in m.inputs.signals or ():
-        if signal.name == plan["name"] and signal.id not in m.taken and signal.id not in reserved:
+    mail = _mail(m).get(plan["name"], [])
+    for i in range(reserved.upto.get(plan["name"], 0), len(mail)):
+        signal = mail[i]
+        if signal.id not in m.taken and signal.id not in reserved:
             if timer is not None and timer.ended_at < signal.received_at:
                 break
             reserved.add(signal.id)
             return Outcome("completed", signal.payload, signal.received_at, (signal.id,))
+        reserved.upto[plan["name"]] = i + 1
     if timer is None and plan.get("timeout") != 0:
         return None
     ended_at = timer.ended_at if timer else 0.0
     if "default" in plan:
         return Outcome("completed", plan["default"], ended_at)
     return Outcome("failed", {"code": "Timeout", "message": f"no signal `{plan['name']}` came in time", "data": None}, ended_at)
+
+
+def _mail(m: Machine) -> dict[str, list[Signal]]:
+    """The mailbox by names, sorted once in a turn: thousands may wait for a name, and thousands of signals have others."""
+    if m.mail is None:
+        m.mail = {}
+        for signal in m.inputs.signals or ():
+            m.mail.setdefault(signal.name, []).append(signal)
+    return m.mail
 
 
 def _settled(outcome: Outcome) -> Outcome:
@@ -168,7 +193,7 @@ def error_of(outcome: Outcome) -> Any:
     return outcome.value if outcome.status == "failed" or outcome.value is not None else cancelled
 
 
-def _resolve_all(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
+def _resolve_all(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     before = set(reserved)
     ended = _outcomes(m, plan, reserved)
     if "need" in plan:
@@ -188,7 +213,7 @@ def _resolve_all(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
     return Outcome("completed", result, max((outcome.ended_at for outcome in done), default=0.0), takes)
 
 
-def _resolve_any(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
+def _resolve_any(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     before = set(reserved)
     ended = _outcomes(m, plan, reserved)
     found = _resolve_need(m, plan, ended, 1, reserved, before)
@@ -198,7 +223,7 @@ def _resolve_any(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
 
 
 def _resolve_need(
-    m: Machine, plan: Plan, ended: list[Outcome | None], need: int, reserved: set[str], before: set[str]
+    m: Machine, plan: Plan, ended: list[Outcome | None], need: int, reserved: Reserved, before: set[str]
 ) -> Outcome | None:  # fmt: skip
     """The first `need` successes, or the failure to get them."""
     good = [(i, outcome) for i, outcome in enumerate(ended) if outcome is not None and outcome.status == "completed"]
@@ -228,7 +253,7 @@ def _why_unmet(need: int, failed: int, count: int) -> str:
     return f"{failed} of {count} failed, and {need} are needed"
 
 
-def _resolve_race(m: Machine, plan: Plan, reserved: set[str]) -> Outcome | None:
+def _resolve_race(m: Machine, plan: Plan, reserved: Reserved) -> Outcome | None:
     before = set(reserved)
     ended = [(i, outcome) for i, outcome in enumerate(_outcomes(m, plan, reserved)) if outcome is not None]
     reserved.intersection_update(before)
@@ -243,7 +268,7 @@ def _which(m: Machine, plan: Plan, position: int) -> dict[str, Any]:
     return {"item_id": f"{m.id}.{number_at(plan, position)}", "key": key_at(plan, position)}
 
 
-_RESOLVERS: dict[str, Callable[[Machine, Plan, set[str]], Outcome | None]] = {
+_RESOLVERS: dict[str, Callable[[Machine, Plan, Reserved], Outcome | None]] = {
     "all": _resolve_all, "any": _resolve_any, "race": _resolve_race, "signal": _resolve_signal,
 }  # fmt: skip
 
@@ -279,7 +304,7 @@ def _earlier(m: Machine, plan: Plan) -> Iterator[int]:
 
 def settle(m: Machine, plan: Plan) -> Outcome | None:
     """How the awaited plan has ended; takes its signals and cancels what it no longer waits for."""
-    outcome = resolve(m, plan, set())
+    outcome = resolve(m, plan, Reserved())
     if outcome is None:
         return None
     _take(m, outcome)
@@ -323,7 +348,7 @@ def next_completed(m: Machine, state: Plan) -> tuple[Plan, dict[str, Any] | None
     if "first" in state:
         return _next_of_range(m, state)
     taken = set(state["taken"])
-    ended = [(i, out) for i, out in enumerate(_outcomes(m, state, set())) if i not in taken and out is not None]
+    ended = [(i, out) for i, out in enumerate(_outcomes(m, state, Reserved())) if i not in taken and out is not None]
     if not ended:
         return state, None
     i, first = min(ended, key=lambda pair: pair[1].ended_at)

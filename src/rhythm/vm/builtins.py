@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from rhythm.durations import duration_s
 from rhythm.limits import INT_MAX, INT_MIN
-from rhythm.vm.prices import walked
+from rhythm.vm.prices import LONG, walked
 from rhythm.vm.values import (
-    LONG,
     Fault,
     LimitFault,
     as_json,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
 _POSITION = re.compile(r"[0-9]{1,9}", re.ASCII)
-_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
+_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*", re.ASCII)
 _MONTHS = "January February March April May June July August September October November December".split()
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 

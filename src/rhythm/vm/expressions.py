@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
 from rhythm.vm.builtins import FUNCTIONS
-from rhythm.vm.prices import element_work, made, price_of
+from rhythm.vm.prices import LONG, element_work, looked_up, made, price_of
 from rhythm.vm.values import (
-    LONG,
     Charge,
     Fault,
     LimitFault,
@@ -210,7 +209,7 @@ class ExpressionCompiler:
 
     def _index(self, node: ir.Index) -> Compiled:
         target, index, optional, at = self.compile(node.target), self.compile(node.index), node.optional, node.at
-        return lambda frame: placed(at, element, target(frame), index(frame), optional)
+        return lambda frame: placed(at, element, target(frame), index(frame), frame["$m"].charge, optional)
 
     def _list(self, node: ir.ListOf) -> Compiled:
         if any(isinstance(item, ir.Spread) for item in node.items):
@@ -227,8 +226,8 @@ class ExpressionCompiler:
             for spread, part in parts:
                 value = part(frame)
                 if spread:
-                    placed(at, check_entries, len(result) + len(placed(at, spread_list, value)), limits)
-                    frame["$m"].charge(len(value) // 16)
+                    value = placed(at, spread_list, value, frame["$m"].charge)
+                    placed(at, check_entries, len(result) + len(value), limits)
                     result += value
                 else:
                     result.append(value)
@@ -251,8 +250,7 @@ class ExpressionCompiler:
             for key, part in parts:
                 value = part(frame)
                 if key is None:
-                    frame["$m"].charge(len(placed(at, spread_object, value)) // 2)
-                    result.update(value)
+                    result.update(placed(at, spread_object, value, frame["$m"].charge))
                 else:
                     result[key] = value
             placed(at, check_entries, len(result), limits)
@@ -337,17 +335,19 @@ def placed(at: int | None, function: Callable[..., T], *args: Any) -> T:
         raise
 
 
-def spread_list(value: Any) -> list[Any]:
+def spread_list(value: Any, charge: Charge) -> list[Any]:
     """What `...value` adds to a list."""
     if type(value) is not list:
         raise Fault("TypeMismatch", f"only a list can be spread into a list, not {kind(value)}")
+    charge(len(value) // 16)
     return value
 
 
-def spread_object(value: Any) -> dict[str, Any]:
+def spread_object(value: Any, charge: Charge) -> dict[str, Any]:
     """What `...value` adds to an object."""
     if type(value) is not dict:
         raise Fault("TypeMismatch", f"only an object can be spread into an object, not {kind(value)}")
+    charge(len(value) // 2 + looked_up(value))
     return value
 
 

@@ -30,7 +30,7 @@ CHUNK = 256  # instructions between two looks at the fuel
 CHUNK_WORK = 10_000  # and the work inside of them, in instructions
 PLANS_KEPT = 100  # plans of started things in a snapshot before those without an id in some variable are dropped
 FAULT_WORK = 100  # what catching a failure costs, in instructions
-HINT_WORK = 1000  # and one whose message says what may have been meant
+HINT_WORK = 3000  # and one whose message says what may have been meant
 
 
 class Turn(Record):

@@ -78,6 +78,7 @@ class Machine:
         "keep",
         "known",
         "limits",
+        "mail",
         "mark",
         "matched",
         "next_child",
@@ -107,6 +108,7 @@ class Machine:
         self.ends: dict[int, Ends] = {}  # of groups, by number, as far as this turn has looked
         self.known: set[int] = set()  # the numbers of waits of which this turn knows all that decides them
         self.matched: dict[int, Outcome] = {}  # how waits for signals would end, as far as this turn has looked
+        self.mail: dict[str, list[Signal]] | None = None  # the mailbox by names of signals, once this turn has looked
         self.mark = 0  # where the commands of the statement which runs begin
         self.started = 0  # operations that the statement which runs has asked for
         self.taken: set[str] = set()  # signals consumed in this turn

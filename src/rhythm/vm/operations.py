@@ -161,9 +161,14 @@ def check_fan_out(m: Machine, count: int) -> None:
 
 
 def _hold(m: Machine, items: list[Plan]) -> None:
+    """Holds back what the group asked for: that is the last of what the statement did, in which there may be thousands of groups."""
     held = {n for item in items for n in numbers(item)}
-    for i in range(m.mark, len(m.commands)):
-        if getattr(m.commands[i], "n", None) in held:
+    first = min(held, default=m.next_child)
+    for i in range(len(m.commands) - 1, m.mark - 1, -1):
+        n = getattr(m.commands[i], "n", first)
+        if n < first:
+            break
+        if n in held:
             m.commands[i] = m.commands[i].replace(held=True)
 
 

@@ -14,6 +14,7 @@ from rhythm.ir import instructions as ir
 from rhythm.record import Record
 
 CALL = 8  # of any builtin
+LONG = 256  # characters: as many are compared or copied in the time of an instruction
 PLACES = 2_500  # of a text, at which Python may compare every character of a part that is nearly there, however long the two are
 SHORT = 30_000, 100  # and texts and parts of texts up to which it may do so at all places
 FREE_NODES = 16  # of an instruction's expressions: what an ordinary statement has
@@ -30,7 +31,14 @@ def characters(value: Any) -> int:
 
 def copied(value: Any) -> int:
     """To go through a value once, by a function that does nothing with its parts."""
-    return entries(value) // 16 + characters(value) // 256
+    return entries(value) // 16 + characters(value) // LONG
+
+
+def looked_up(value: Any) -> int:
+    """To look up a text, those of a list, or the keys of an object: each is compared with the one that is found, unless it is the same."""
+    if type(value) is list or type(value) is dict:
+        return sum(map(characters, value)) // LONG
+    return characters(value) // LONG
 
 
 def made(value: Any) -> int:
@@ -79,6 +87,11 @@ def _contains(container: Any, x: Any) -> int:
     return CALL + 2 * entries(container) * (type(container) is list) + search(container, x)
 
 
+def _get(container: Any, key: Any, default: Any = None) -> int:
+    """Each part of the path is a step, which may be a number to read; most have few."""
+    return 20 + 3 * (key.count(".") if type(key) is str else entries(key)) + characters(key) // 16 + looked_up(key)
+
+
 def _parse_json(text: Any) -> int:
     values = sum(map(text.count, ",[{")) if type(text) is str else 0
     return 50 + 3 * values + characters(text) // 32
@@ -89,14 +102,16 @@ def _format_date(time: Any, form: Any) -> int:
 
 
 _PRICES: dict[str, Callable[..., int]] = {
-    "entries": _each(4), "min": _each(1), "max": _each(1), "sum": _each(2), "sort": _each(3), "unique": _each(4, 30), "flatten": _each(1),
-    "merge": lambda *objects: CALL + sum(map(entries, objects)) // 2, "join": lambda x, mark="": CALL + 4 * entries(x) + copied(mark),
-    "pick": lambda x, names: CALL + 2 * entries(names), "omit": _each(2),
+    "entries": _each(4), "min": _each(1), "max": _each(1), "sum": _each(2), "flatten": _each(1),
+    "sort": lambda x, key=None: CALL + entries(x) * (3 + looked_up(key)), "unique": lambda x: 30 + 4 * entries(x) + looked_up(x),
+    "merge": lambda *objects: CALL + sum(map(entries, objects)) // 2 + sum(map(looked_up, objects)),
+    "join": lambda x, mark="": CALL + 4 * entries(x) + copied(mark),
+    "pick": lambda x, names: CALL + 2 * entries(names) + looked_up(names),
+    "omit": lambda x, names: CALL + 2 * entries(x) + 2 * entries(names) + looked_up(names),
     "contains": _contains, "find_index": _contains,
     "split": lambda x, mark=None: CALL + search(x, mark) + characters(x) // 32,
     "replace": lambda x, old, new: CALL + 2 * search(x, old) + copied(new),
-    "get": lambda x, key, default=None: 20 + entries(key) + characters(key) // 16,
-    "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30), "uuid": _call(20), "random": _call(20),
+    "get": _get, "parse_json": _parse_json, "json": _call(40), "str": _call(10), "hash": _call(30), "uuid": _call(20), "random": _call(20),
     "date_add": _call(60), "date_diff": _call(20), "format_date": _format_date,
 }  # fmt: skip
 

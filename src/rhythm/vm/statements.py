@@ -323,7 +323,7 @@ class StatementCompiler:
             plans: dict[str, Plan] = {}
             for key, starter in starters:
                 if key is None:
-                    keys, more = placed(at, _plans_of_ids, frame, placed(at, spread_object, starter(frame)))
+                    keys, more = placed(at, _plans_of_ids, frame, placed(at, spread_object, starter(frame), frame["$m"].charge))
                     plans.update(zip(keys or (), more, strict=True))
                 else:
                     plans[key] = starter(frame)
@@ -341,7 +341,7 @@ class StatementCompiler:
             plans: list[Plan] = []
             for spread, starter in starters:
                 if spread:
-                    plans += placed(at, _plans_of_ids, frame, placed(at, spread_list, starter(frame)))[1]
+                    plans += placed(at, _plans_of_ids, frame, placed(at, spread_list, starter(frame), frame["$m"].charge))[1]
                 else:
                     plans.append(starter(frame))
             return None, plans
@@ -387,7 +387,7 @@ class StatementCompiler:
         def started(frame: Frame) -> list[Any]:
             made: list[Any] = []
             for spread, part in parts:
-                made += placed(at, spread_list, part(frame)) if spread else [part(frame)]
+                made += placed(at, spread_list, part(frame), frame["$m"].charge) if spread else [part(frame)]
                 placed(at, check_entries, len(made), limits)
             return made
 
@@ -400,7 +400,7 @@ class StatementCompiler:
         def started(frame: Frame) -> dict[str, Any]:
             made: dict[str, Any] = {}
             for key, part in parts:
-                made.update(placed(at, spread_object, part(frame)) if key is None else {key: part(frame)})
+                made.update(placed(at, spread_object, part(frame), frame["$m"].charge) if key is None else {key: part(frame)})
                 placed(at, check_entries, len(made), limits)
             return made
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from rhythm.limits import DEFAULT_LIMITS, INT_MAX, INT_MIN, Limits
 from rhythm.paths import Path, show_path
-from rhythm.vm.prices import search, walked
+from rhythm.vm.prices import LONG, looked_up, search, walked
 
 LONGEST_HINT = 40  # characters of a name that is compared with others, which takes their product
-LONG = 256  # characters: as many are compared or copied in the time of an instruction
+HINTS = 8  # how many it is compared with
 Charge = Callable[[int], None]  # counts work, in instructions; raises a LimitFault when one statement does too much
 
 
@@ -108,6 +108,7 @@ def contains(needle: Any, container: Any, charge: Charge) -> bool:
         charge(2 * len(container))
         return any(equal(needle, item, charge) for item in container)
     if type(container) is dict and type(needle) is str:
+        charge(looked_up(needle))
         return needle in container
     if type(container) is str and type(needle) is str:
         charge(search(container, needle))
@@ -247,7 +248,7 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
     some = [key for _, key in zip(range(20), known, strict=False)]  # enough for a hint; a loop may end up here often
     near = [key for key in some if len(key) <= LONGEST_HINT and abs(len(key) - len(name)) <= len(name) // 2 + 1]
-    close = difflib.get_close_matches(name, near, n=1, cutoff=0.6) if len(name) <= LONGEST_HINT else []
+    close = difflib.get_close_matches(name, near[:HINTS], n=1, cutoff=0.6) if len(name) <= LONGEST_HINT else []
     if close:
         return f"; did you mean `{close[0]}`?"
     return (
@@ -255,9 +256,11 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
     )
 
 
-def element(target: Any, index: Any, optional: bool = False) -> Any:
+def element(target: Any, index: Any, charge: Charge, optional: bool = False) -> Any:
     """The element at a position (negative from the end), the property of a key, or the character of a text."""
     if type(target) is dict and type(index) is str:
+        if len(index) > LONG:
+            charge(looked_up(index))
         return member(target, index, optional)
     if optional and target is None:
         return None
@@ -286,7 +289,7 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
     """A copy of the target in which the element at the path is the value; what lies beside the path is shared."""
     key, rest = path[0], path[1:]
     if type(target) is dict:
-        charge(len(target) // 8)
+        charge(len(target) // 8 + 2 * looked_up(key))
         if type(key) is not str:
             raise Fault("TypeMismatch", f"a key is text, not {kind(key)}")
         new = with_element(member(target, key), rest, value, limits, charge) if rest else value
@@ -294,7 +297,7 @@ def with_element(target: Any, path: list[Any], value: Any, limits: Limits, charg
         return {**target, key: new}
     if type(target) is list:
         charge(len(target) // 16)
-        old, copy = element(target, key), target.copy()
+        old, copy = element(target, key, charge), target.copy()
         copy[whole(key, "an index")] = with_element(old, rest, value, limits, charge) if rest else value
         return copy
     raise Fault("TypeMismatch", f"{kind(target)} has no elements to set")
