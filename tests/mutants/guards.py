@@ -1543,7 +1543,7 @@ SCOPES = (
     ),
     Guard(
         "others in a queue are not counted", scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
-        engine=(Change("app/why.py", "queued", " and within(self.scope, name)", ""),),
+        engine=(Change("app/why.py", "queued", "told = within(self.scope, name)", "told = True"),),
     ),
     Guard(
         "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
