@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from rhythm.vm import commands as c
@@ -21,9 +21,9 @@ class Reserved(set[str]):
     """The signals that earlier waits of the same await will take. `upto`: how many of a name are gone, so that thousands of waits for it
     do not look at thousands of signals each."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.upto: dict[str, int] = {}
+    @cached_property
+    def upto(self) -> dict[str, int]:
+        return {}
 
     def intersection_update(self, *others: Iterable[Any]) -> None:
         super().intersection_update(*others)

@@ -74,7 +74,7 @@ def size_of(plan: Plan) -> int:
 
 
 def has_signals(plan: Plan) -> bool:
-    return plan["op"] == "signal" or any(has_signals(item) for item in plan.get("items", ()))
+    return plan["op"] == "signal" or ("items" in plan and any(map(has_signals, plan["items"])))
 
 
 def compressed(items: list[Plan]) -> Plan:

@@ -316,8 +316,9 @@ def measure(value: Any, limit: int, what: str, depth: int) -> tuple[int, int]:
     total, parts, level = 0, 0, [value]
     for _ in range(depth + 1):
         below: list[Any] = []
-        total += 3 * len(level)
-        parts += len(level)
+        count = len(level)
+        total += 3 * count
+        parts += count
         for item in level:
             kind_of = type(item)
             if kind_of is str:

@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from rhythm.record import Record
 from rhythm.store.base import Beat, Mine, Store
@@ -17,9 +18,8 @@ from rhythm.store.base import Beat, Mine, Store
 GAP = 3  # beats that must be missing before they count as an interruption
 
 
-def seconds() -> float:
-    """The clock of a worker: it only goes forward, and does not stand still while the machine sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+# The clock of a worker: it only goes forward, and does not stand still while the machine sleeps. Every turn looks at it several times.
+seconds: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 class HeartSettings(Record):

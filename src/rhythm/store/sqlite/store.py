@@ -382,11 +382,11 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._all("delete_settled_wait", turn.id, n)
             self._all("settle_wait", turn.id, n)
         sender = self._sender(turn.id) if turn.events or turn.signals else None
-        published = [event for event in turn.events if self._publish(event, sender, now)]
+        published = [event for event in turn.events if self._publish(event, sender, now)] if turn.events else ()
         for id in turn.consumed:
             if self._count("consume_signal", turn.seq + 1, id, turn.id) != 1:
                 raise AssertionError(f"signal {id} of {turn.id} was consumed before")
-        sent = self._send(turn.signals, sender, now)
+        sent = self._send(turn.signals, sender, now) if turn.signals else ()
         if sender is not None and sender.started_by is not None:
             self._audit(Actor(sender.started_by, source=f"execution:{turn.id}"), sending_acts(published, sent), now)
         if turn.attributes is not None:
