@@ -103,12 +103,14 @@ def copy_of_tree(folder: Path) -> Path:
     return folder
 
 
-def run_tests(tests: tuple[str, ...], root: Path, environment: Mapping[str, str], *options: str) -> tuple[int | None, str]:
+def run_tests(
+    tests: tuple[str, ...], root: Path, environment: Mapping[str, str], *options: str, limit_s: float | None = LIMIT_S
+) -> tuple[int | None, str]:
     """The exit code of pytest, None if it did not end, and what it said."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=short", "-rf", *options, *tests]
     env = {**os.environ, **environment, "PYTHONPATH": str(root / "src"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # quicker
     try:
-        done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
         return None, ""
     return done.returncode, done.stdout + done.stderr
