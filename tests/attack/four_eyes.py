@@ -177,15 +177,11 @@ class Chain:
             return False
         if touch == "retry" and (awaited.get("name") != "go" or ("resume" in station.touches and not self._resumed(id))):
             return False
-        if touch == "resume" and app.approvals(execution=id, status="open").items:  # it gets no data meanwhile
-            return False
         match touch:
             case "event":
                 app.publish("item", {"to": name}, by=self.somebody(f"publishes to {name}"))
             case "resume":
-                app.pause(id, by=self.bystander())
-                app.resume(id, by=self.somebody(f"resumes {name} with data"), data={"given": 1})
-                app.signal(id, "go")
+                return self._resume(station, id)
             case "child":
                 return self._signal_child(station, id)
             case "comment":
@@ -202,6 +198,19 @@ class Chain:
         if leaves:
             self.app.signal(leaves[0], "in", by=self.somebody(f"signals the child of {station.name}"))
         return bool(leaves)
+
+    def _resume(self, station: Station, id: str) -> bool:
+        """Paused by anybody, and resumed with data. While somebody is asked to decide, it gets none."""
+        before = set(self.hands), list(self.story)
+        self.app.pause(id, by=self.bystander())
+        try:
+            self.app.resume(id, by=self.somebody(f"resumes {station.name} with data"), data={"given": 1})
+        except Undecidable:
+            self.hands, self.story = before
+            self.app.resume(id, by=self.bystander())
+            return False
+        self.app.signal(id, "go")
+        return True
 
     def _comment(self, station: Station) -> bool:
         """Somebody decides on what a station asks, and says something with it."""
