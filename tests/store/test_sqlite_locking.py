@@ -100,3 +100,13 @@ def test_who_finds_nothing_to_do_needs_no_write_lock(tmp_path: Path, monkeypatch
 def test_a_statement_that_is_wrong_is_no_store_error(tmp_path: Path) -> None:
     with closing(SqliteStore(str(tmp_path / "rhythm.db"))) as store, pytest.raises(sqlite3.OperationalError, match="no such table"):
         start(store, "w")
+
+
+def test_a_store_that_is_closed_leaves_everything_in_its_one_file(tmp_path: Path) -> None:
+    """So that whoever copies the file has all of it."""
+    store = SqliteStore(str(tmp_path / "x.db"))
+    store.migrate()
+    store.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
+    assert store.find("main", None, None, 9) != []
+    store.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["x.db"]

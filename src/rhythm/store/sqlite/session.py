@@ -148,8 +148,8 @@ class Session:
     def close(self) -> None:
         forget(self)
         with self._lock:
-            self._db.close()
             self._readers.close(self._db)
+            self._db.close()  # last: only a connection that may write puts into the file what is still beside it
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
