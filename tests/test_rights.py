@@ -18,7 +18,6 @@ from rhythm.rights import (
     permissions,
     problem_with_roles,
     scope,
-    still_allows,
     within,
 )
 
@@ -113,14 +112,6 @@ def test_a_scope_is_what_is_allowed(held: list[str], permission: str, name: str)
 def test_whoever_may_do_it_to_everything_may_do_it_to_whatever_there_is(held: list[str], permission: str, name: str) -> None:
     assert not allows(held, permission) or allows(held, permission, name)
     assert not allows(held, permission, name) or allows_some(held, permission)
-
-
-@given(roles, roles, asked, names)
-def test_what_is_still_allowed_is_all_that_was(now: list[str], before: list[str], permission: str, name: str) -> None:
-    if still_allows(now, before, permission) and allows(before, permission, name):
-        assert allows(now, permission, name)
-    assert still_allows(now, now, permission) == allows_some(now, permission)
-    assert still_allows(now, None, permission) == allows(now, permission)
 
 
 @given(some.sampled_from(LIMITABLE), patterns, asked, names)

@@ -59,15 +59,6 @@ def allows_some(roles: Iterable[str], permission: str) -> bool:
     return scope(roles, permission) != ()
 
 
-def still_allows(roles: Iterable[str], before: Iterable[str] | None, permission: str) -> bool:
-    """Whether whatever was allowed with the roles `before` is allowed with these, whatever its name was.
-
-    For transactions, where nobody knows the name any more: the roles allow it for everything, or are those of before.
-    """
-    held = {*roles}
-    return allows(held, permission) or (before is not None and held == {*before} and allows_some(held, permission))
-
-
 def scope(roles: Iterable[str], permission: str) -> Scope:
     """The patterns of the names for which the roles allow this; None: for everything, `()`: for nothing."""
     assert permission in PERMISSIONS, permission

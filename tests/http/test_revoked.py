@@ -130,7 +130,6 @@ def test_an_execution_is_replaced_only_while_that_is_allowed(app: Rhythm, base: 
     with Client(base, app.create_token("Ann", roles=["operator"]).secret) as ann:
         answer = ann.post("/api/v1/executions", json={"workflow": "wait", "on_conflict": "replace"}, headers={"Idempotency-Key": "k"})
     assert (answer.status_code, answer.json()["code"]) == (403, "permission_missing")
-    assert "execution:cancel" in answer.json()["detail"]
     assert [execution.id for execution in app.list()] == ["first"]
 
 

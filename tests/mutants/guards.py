@@ -1151,27 +1151,13 @@ ACCESS = (
         engine=(Change("store/access.py", "authorise", 'if token is None or token.status != "active":', "if token is None:"),),
     ),
     Guard(
-        "a token that has lost a permission does not allow what takes it",
-        acting("nothing_is_done_with_a_token_that_has_lost_a_permission_that_it_takes"),
-        engine=(Change("store/access.py", "authorise", "if not still_allows(token.roles, actor.token_roles, permission):", "if False:"),),
-    ),
-    Guard(
-        "a token that has lost a role starts nothing with it",
-        acting("nothing_is_done_with_a_token_that_has_lost_a_role_with_which_it_would_go_on"),
+        "a token that has lost a role does nothing",
+        acting("nothing_is_done_with_a_token_that_has_lost_a_role"),
         engine=(Change("store/access.py", "authorise", "- {*token.roles}", "- {*(actor.token_roles or ())}"),),
     ),
     Guard(
         "a token keeps its roles until what it starts is committed", acting("a_revocation_waits_for_what_is_done_with_the_token"),
         postgres=access("postgres", "shared_token", " FOR SHARE", ""),
-    ),
-    Guard(
-        "what a route takes is what its act takes", ("tests/http/test_revoked.py::test_nothing_is_done_once_the_token_does_not_allow_it",),
-        engine=(Change("http/guard.py", "must", "needs=(*self.actor.needs, permission)", "needs=()"),),
-    ),
-    Guard(
-        "to replace is to cancel, also when it is done",
-        ("tests/http/test_revoked.py::test_an_execution_is_replaced_only_while_that_is_allowed",),
-        engine=(Change("http/executions.py", "start", "ask = ask.must(", "ask.must("),),
     ),
     Guard(
         "a token that is revoked has no roles", ("tests/store/test_tokens.py::test_a_token_is_revoked_once",),
@@ -1569,11 +1555,6 @@ SCOPES = (
         "a decision goes by the root", some_names("a_decision_goes_by_the_roles_of_the_token_and_the_root"),
         (Change("store/sqlite/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
         (Change("store/postgres/queries.sql", "root_names", "r.id = e.root_id", "r.id = e.id"),),
-    ),
-    Guard(
-        "an act takes the roles by which it was let in", some_names("an_act_takes_the_roles_by_which_it_was_let_in"),
-        engine=(Change("store/access.py", "authorise", "still_allows(token.roles, actor.token_roles, permission)",
-                       "still_allows(token.roles, token.roles, permission)"),),
     ),
     Guard(
         "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),

@@ -84,8 +84,8 @@ def _permitted(route: Route, request: Request) -> Asker:
     """Whoever asks, if they have the permission for anything at all."""
     assert route.permission is not None
     asker: Asker = request.scope["rhythm.asker"]
-    request.scope["rhythm.asker"] = permitted = asker.must(route.permission)
-    return permitted
+    asker.must(route.permission)
+    return asker
 
 
 async def _concerned(route: Route, request: Request, asker: Asker) -> Asker:

@@ -59,7 +59,7 @@ def start(ask: Ask, request: Request, body: NewExecution, key: Key = None) -> Re
     if not ask.may("execution:start", body.workflow):
         raise UnknownWorkflow(f"there is no workflow `{body.workflow}`", body.workflow)
     if body.on_conflict == "replace":
-        ask = ask.must("execution:cancel")
+        ask.must("execution:cancel")
         if not ask.may("execution:cancel", body.workflow):
             ask.refuse("execution:cancel", f"for the workflow `{body.workflow}`")
     given = body.model_dump(exclude={"workflow", "inputs"})

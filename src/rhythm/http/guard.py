@@ -69,12 +69,11 @@ class Asker(Record):
         """Their `Idempotency-Key`: another person who uses the same text does not meet it."""
         return None if key is None else personal_key(person(self.actor.name), valid_name(key, "an Idempotency-Key"))
 
-    def must(self, permission: str) -> Asker:
-        """The same one, if they have the permission for anything at all; they must still have it when it comes to an act."""
+    def must(self, permission: str) -> None:
+        """Refuses those who do not have the permission for anything at all."""
         if permission not in self.permissions:
             what = "which the token does not have" if self.secret else "which takes a token"
             raise Refused(403, "permission_missing", f"this needs the permission {permission}, {what}")
-        return self.replace(actor=self.actor.replace(needs=(*self.actor.needs, permission)))
 
     def scope(self, permission: str) -> Scope:
         """The names for which they have the permission; `()`: they do not have it."""

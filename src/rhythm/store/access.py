@@ -14,7 +14,7 @@ from typing import Any
 
 from rhythm.errors import Denied, TokenRevoked
 from rhythm.record import Record
-from rhythm.rights import allows, limited, still_allows
+from rhythm.rights import allows, limited
 from rhythm.store.reading import Found
 
 GENESIS = "0" * 64  # what stands before the first row
@@ -35,8 +35,7 @@ class Actor(Record):
     roles: tuple[str, ...] | None = None  # business roles, for approvals; None: all, for which whoever has the database answers
     token: str | None = None  # the id of the token, never its secret
     source: str = ""  # an address, "cli" or "python"
-    needs: tuple[str, ...] = ()  # permissions that the token must still have in the transaction of the act
-    token_roles: tuple[str, ...] | None = None  # what the token allowed when it was shown; None: whoever has the database may do all
+    token_roles: tuple[str, ...] | None = None  # those of the token when it was shown; None: whoever has the database may do all
 
 
 class Act(Record):
@@ -154,17 +153,14 @@ class StoredToken(Record):
 
 
 def authorise(actor: Actor, token: StoredToken | None) -> None:
-    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or no longer has what it takes (`Denied`).
+    """Refuses what is done with a token that is not valid any more (`TokenRevoked`), or has lost a role since it was shown (`Denied`).
 
-    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change of it waits.
+    `token` is the actor's, as it is in the transaction of the act, under a lock for which a change of it waits. Whatever was allowed
+    by the roles that were shown is allowed while it has them all; and what is started goes on with them.
     """
     if token is None or token.status != "active":
         is_so = token.status if token else "unknown"
         raise TokenRevoked(f"the token {actor.token} is not valid any more ({is_so}), and nothing was done: ask for a new one")
-    for permission in actor.needs:
-        if not still_allows(token.roles, actor.token_roles, permission):
-            raise Denied(f"this takes the permission {permission}, which the token {actor.token} does not have", "permission_missing")
-    # What is started goes on with the roles that were shown: none of them may be gone by now.
     if lost := sorted({*(actor.token_roles or ())} - {*token.roles}):
         what = f"the token {actor.token} has lost the role {lost[0]} meanwhile"
         raise Denied(f"{what}, and nothing was done: ask again", "permission_missing")
