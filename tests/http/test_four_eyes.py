@@ -213,7 +213,8 @@ def test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_i
     author = client("author", name="Ada")
     id = scene.otto.start("signalled")
     sent, published = author.start("sender", {"to": id, "payload": 666}), author.start("relay", 666)
-    scene.comes(lambda: scene.app.get(sent).status == scene.app.get(published).status == "failed")
+    scene.comes(lambda: all(scene.app.get(id).finished_at is not None for id in (sent, published)))
+    assert [scene.app.get(id).status for id in (sent, published)] == ["failed", "failed"]
     error = scene.app.get(sent).error
     assert error is not None
     assert error["code"] == "Forbidden"
