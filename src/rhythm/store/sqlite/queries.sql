@@ -334,8 +334,8 @@ INSERT INTO events (id, type, n, data, published_at, provenance) VALUES (?, ?, ?
 
 -- name: open_waits
 -- Waits that may take an event with one of these keys.
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM json_each(?2) x CROSS JOIN event_waits w
-WHERE w.type = ?1 AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
+SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM json_each(:keys) x CROSS JOIN event_waits w
+WHERE w.type = :type AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
 
 -- name: waits_of
 SELECT execution_id, n, type, wanted, since FROM event_waits

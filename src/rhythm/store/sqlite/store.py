@@ -656,7 +656,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if not self._count("insert_event", *new.astuple()):
             return False
         keys = json.dumps(sorted(keys_of(json.loads(event.data))))
-        self._end_waits(matches([Wait(*row) for row in self._all("open_waits", event.type, keys)], [new]), now)
+        waits = [Wait(*row) for row in self._all("open_waits", {"type": event.type, "keys": keys})]
+        self._end_waits(matches(waits, [new]), now)
         self._trigger(new, sender.name if sender else None, now)
         return True
 
