@@ -155,9 +155,9 @@ class Pooler:
         """Passes on what the server answers. Whether a transaction is under way then, as it says."""
         while True:
             kind, data = server.message()
+            self.answers += kind == b"Z"  # before the client has it, and looks
             client.send(data)
             if kind == b"Z":
-                self.answers += 1
                 return data[-1:]
 
 
