@@ -12,7 +12,7 @@ MOST_ACTS = 100  # rows for one turn
 
 
 def sending_acts(published: Iterable[NewEvent], sent: Iterable[NewSignal]) -> list[Act]:
-    """One row for each type of event, and for each signal by its name and receiver.
+    """Audit rows for what was published and sent: one for each type of event, and for each receiver and name of a signal.
 
     The audit is kept for ever, so a workflow that publishes in a loop must not fill it: a row says how many it
     stands for (`count`, and the id of the `last`). The last of too many rows says how many are missing (`more`).

@@ -177,7 +177,7 @@ class DecisionMade(Record):
 def decided_with_a_hand(decisions: Iterable[DecisionMade]) -> Iterator[tuple[str, str]]:
     """Decisions of people who had a hand in what they decided about, when they did or when their vote was counted."""
     for made in decisions:
-        counted = made.ended_at is not None and made.actor in json.loads(made.decided_by or "[]")
+        counted = made.actor in json.loads(made.decided_by or "[]")
         until = made.ended_at if counted and made.ended_at is not None else made.at
         if is_contributor(made.actor, [name for name, since in json.loads(made.contributors) if since < until]):
             yield made.approval_id, f"{made.actor} had a hand in it, and decided"

@@ -80,7 +80,7 @@ def keys_of(data: Any) -> set[str]:
 
 
 def _keys(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The paths to plain values, and the keys of both together."""
+    """Each path to a text, number, true or false, and the key: a hash of the path and the value."""
     stack = [("", values)]
     while stack:
         before, inside = stack.pop()

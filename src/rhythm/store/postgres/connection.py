@@ -117,7 +117,8 @@ class Connection:
         """As many sessions as there are threads that ask at once; they are opened when they are needed."""
         more = max(threads - self._sessions, 0)
         self._sessions += more
-        self._room.release(more) if more else None
+        if more:
+            self._room.release(more)
 
     @property
     def backend(self) -> int:
