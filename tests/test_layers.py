@@ -80,6 +80,51 @@ def test_pure_layers_have_no_clock_no_chance_and_no_files(folder: str) -> None:
         assert not calls & {"open", "print", "input", "eval", "exec", "datetime.now", "datetime.utcnow", "date.today"}, path.name
 
 
+PURE_ENGINE = "inputs payload planning recheck retried retry rows schedules".split()
+
+
+@pytest.mark.parametrize("name", PURE_ENGINE)
+def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: str) -> None:
+    """It sees the records of a store, and never a store."""
+    path = SOURCE / "engine" / f"{name}.py"
+    assert not IMPURE & {imported.split(".")[0] for imported in imports(path)}
+    names = {node.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Name)}
+    assert "Store" not in names
+
+
+def calls_of(name: str) -> set[str]:
+    """The modules that call something of this name."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.Call) and ast.unparse(node.func) == name for node in ast.walk(tree)):
+            found.add(path.relative_to(SOURCE).as_posix())
+    return found
+
+
+def test_every_turn_commit_is_made_by_planning() -> None:
+    assert calls_of("TurnCommit") == {"engine/planning.py"}
+
+
+def test_a_worker_is_complete_when_it_is_made() -> None:
+    """Everything comes in by the constructor: nobody sets anything of a worker, or of its parts, from outside."""
+    parts = ("worker", "_worker", "heart", "ownership", "slots", "dispatcher", "claimer", "loader", "turns", "committer", "liveness")
+    for path in [*modules("worker"), *modules("app"), *modules("cli"), *modules("http")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            flat = [each for target in targets for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
+            for target in flat:
+                owner = target.value if isinstance(target, ast.Attribute) else None
+                poked = isinstance(owner, ast.Attribute) and owner.attr in parts
+                assert not poked or (path.name, ast.unparse(target)) in SET_FROM_OUTSIDE, f"{path.name}: {ast.unparse(target)}"
+
+
+SET_FROM_OUTSIDE = {  # what one part of a worker sets of another, by design: both are in the thread that decides
+    ("loop.py", "self.ownership.unsure"), ("turns.py", "self.ownership.unsure"), ("loop.py", "self.slots.paused"),
+    ("loop.py", "self.slots.draining"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("args", [["--help"], ["check", "FILE"]])
 def test_start_up_imports_no_network_and_no_database(args: list[str], tmp_path: Path) -> None:
     command = [flow_file(tmp_path) if arg == "FILE" else arg for arg in args]

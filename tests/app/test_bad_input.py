@@ -14,7 +14,7 @@ from rhythm.lang.flow.compile import compile_flow
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner
-from rhythm.worker.worker import WorkerSettings
+from rhythm.worker.settings import WorkerSettings
 from tests.app.conftest import MakeApp
 from tests.support.postgres import Schemas
 

@@ -39,7 +39,7 @@ def test_cut_off_worker_tells_its_tasks_while_everybody_waits_for_the_database(m
     assert begun.wait(120)
     before = worker._worker.heart.store
     worker._worker.heart.store = Silent(held)  # type: ignore[assignment]  # it answers nothing
-    worker._worker.store = Silent(held)  # type: ignore[assignment]
+    worker._worker.claimer.store = Silent(held)  # type: ignore[assignment]
     assert told.wait(120)
     held.set()
     worker.stop(0)

@@ -56,7 +56,7 @@ def test_workers_tell_how_they_are_and_the_dead_are_told_apart(make_app: MakeApp
         copied = "host, pid, machine, queues, concurrency, running, draining, version"
         rows(app.store, f"INSERT INTO worker_heartbeats SELECT 'two', {copied}, 0, 0, 0 FROM worker_heartbeats")
         assert {seen.name[:3]: seen.state for seen in app.workers()} == {"one": "live", "two": "dead"}
-        app.running[0]._worker.draining = True
+        app.running[0]._worker.drain()
         reached(lambda: any(seen.state == "draining" for seen in app.workers()))
         may_end.set()
         handle.result(WAIT_S)

@@ -158,7 +158,7 @@ def test_readiness_says_why_not(make_app: MakeApp) -> None:
         status, _, body = got(f"{base}/readyz")
         assert (status, json.loads(body)["problems"]) == (503, ["it has not asked for work yet", "it has ended"])
         with worker:
-            worker._worker.draining = True
+            worker._worker.drain()
             status, _, body = got(f"{base}/readyz")
             assert (status, json.loads(body)["draining"], "it is being stopped" in body) == (503, True, True)
 

@@ -19,12 +19,15 @@ from rhythm.errors import StoreError
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.lang.languages import compile_text
-from rhythm.store.base import WORKFLOW, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.base import WORKFLOW, Declaration, Definition, Execution, NewExecution, NewSignal, Store
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
+from rhythm.worker.loop import Worker
+from rhythm.worker.narration import Narrator
 from rhythm.worker.services import Services, ServiceSettings
-from rhythm.worker.worker import Worker, WorkerSettings
+from rhythm.worker.settings import WorkerSettings
+from rhythm.worker.sizes import Sizes
 from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
 
 EPOCH_US = 1_800_000_000_000_000
@@ -132,7 +135,10 @@ loaded = cache(load_program)
 class World:
     """A database, a set of tasks, and one worker at a time."""
 
-    def __init__(self, text: str, fail_at: int = 0, mode: str = "", make_store: MakeStore = sqlite_in_memory, **settings: Any) -> None:
+    def __init__(
+        self, text: str, fail_at: int = 0, mode: str = "", make_store: MakeStore = sqlite_in_memory,
+        sizes: Sizes | None = None, **settings: Any,
+    ) -> None:  # fmt: skip
         self.clock = Clock()
         self.inner = make_store(self.clock.us)
         self.store: Any = FaultyStore(self.inner, fail_at, mode)
@@ -143,6 +149,8 @@ class World:
         self.signals: list[tuple[float, NewSignal]] = []
         self.given: list[Any] = []  # the inputs of all bodies, also of those whose worker died
         self.generation = 0
+        self.sizes = sizes or Sizes()
+        self.declared: dict[str, Declaration] = {}  # tasks of other workers
         self.bugs: list[str] = []  # what the sweep has found: nothing, ever
         self._boot()
 
@@ -150,10 +158,19 @@ class World:
         self.generation += 1
         self.handlers = VirtualHandlers(self.clock)
         self.handlers.begins = self._begins
-        name, chance = f"worker-{self.generation}", random.Random(self.generation)
-        self.worker = Worker(self.store, self.program, self.tasks, self.handlers, name, self.settings, self.clock.now, chance)
-        self.worker.sleep = lambda seconds: None
-        self.worker.complain = self.observe
+        self.worker = Worker(
+            self.store,
+            self.program,
+            self.tasks,
+            self.handlers,
+            f"worker-{self.generation}",
+            self.settings,
+            now=self.clock.now,
+            rng=random.Random(self.generation),
+            narrator=Narrator(complain=self.observe, sizes=self.sizes),
+            declared=lambda name: self.declared.get(name),
+            sleep=lambda seconds: None,
+        )
         settings = ServiceSettings(crash_limit=self.settings.crash_limit, timer_poll_s=1e6)
         self.services = Services(self.store, settings, self.clock.now, self.clock.us, self.program, self.observe)
 
@@ -221,7 +238,7 @@ class World:
                 self.signals.remove((at, signal))
                 self.inner.signal(signal, 1000)
             did, wait_s = self.services.run()
-            did = self.worker.step() or did
+            did = self.worker.run_round() or did
             did = self.handlers.run_due() or did
             if not did:
                 self._wait(wait_s)

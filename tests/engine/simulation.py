@@ -29,8 +29,10 @@ from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
+from rhythm.worker.loop import Worker
+from rhythm.worker.narration import Narrator
 from rhythm.worker.services import Services, ServiceSettings
-from rhythm.worker.worker import Worker, WorkerSettings
+from rhythm.worker.settings import WorkerSettings
 from tests.engine.driver import Clock, Crashed, VirtualHandlers
 from tests.engine.simulated_programs import FIXED, POISON, POISONED
 from tests.support.generate import program as generated
@@ -146,12 +148,20 @@ class Virtual:
         self.sim, self.number = sim, number
         self.dead = self.busy = False
         self.frozen_until = 0.0
-        name, chance = f"w{number}.{generation}", random.Random(f"{sim.seed}.{number}.{generation}")
+        name = f"w{number}.{generation}"
         self.handlers = Handlers(sim, self, name)
         self.worker = Worker(
-            Interleaved(sim, self), self.program, sim.tasks_of(number), self.handlers, name, sim.settings, sim.clock.now, chance, self._saw
-        )  # type: ignore[arg-type]  # Interleaved passes every call on to a store
-        self.worker.sleep = lambda seconds: None
+            Interleaved(sim, self),  # type: ignore[arg-type]  # it passes every call on to a store
+            self.program,
+            sim.tasks_of(number),
+            self.handlers,
+            name,
+            sim.settings,
+            now=sim.clock.now,
+            rng=random.Random(f"{sim.seed}.{number}.{generation}"),
+            narrator=Narrator(self._saw),
+            sleep=lambda seconds: None,
+        )
 
     def program(self, name: str, version: str | None) -> Program | None:
         """A turn of the workflow `poison` kills its worker; starting one does not (no version is asked for)."""
@@ -413,7 +423,7 @@ class Simulation:
         return bool(able) and self.step(self.chance.choice(able))
 
     def step(self, virtual: Virtual) -> bool:
-        did = virtual.act(virtual.worker.step)
+        did = virtual.act(virtual.worker.run_round)
         if virtual.worker.draining and virtual.worker.idle and not virtual.dead:
             self._replace(virtual)
         return did
@@ -442,7 +452,7 @@ class Simulation:
         elif self.strikes("freeze", 0.1):
             virtual.frozen_until = self.clock.now() + self.chance.random() * 2 * TTL_S
         elif self.strikes("drain", 0.1):
-            virtual.worker.draining = True
+            virtual.worker.drain()
         elif not virtual.busy and self.strikes("stop", 0.05):
             self._stop(virtual)
 

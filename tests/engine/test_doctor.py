@@ -86,7 +86,7 @@ def made_busy(make_store: MakeStore) -> Patient:
     while world.clock.seconds < until:
         world.round()
     world.start("owner", id="owner")
-    while "owner.1" not in world.worker.bodies.running:
+    while "owner.1" not in world.worker.attempts.running:
         world.round()
     world.start("main", id="fresh")
     daily = Schedule("daily", "short", cron="0 9 * * *", next_at=EPOCH_US + 10**9)

@@ -84,12 +84,12 @@ def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monke
     world.inner.limits = DEFAULT_LIMITS.replace(family=10**9)
     world.start()
     while count(world) < 40:
-        world.worker.step()
+        world.worker.run_round()
     one_pass, sizes = world.inner.end_terminated, list[int]()
 
     def among_others(limit: int) -> list[str]:
         for _ in range(3):
-            world.worker.step()
+            world.worker.run_round()
         sizes.append(count(world))
         return one_pass(limit)
 
@@ -98,7 +98,7 @@ def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monke
     assert world.inner.terminate(["run"]) == {"run": True}
     assert (count(world, "finished_at IS NULL"), rows(world.inner, "SELECT 1 FROM terminations")) == (0, [])
     assert sizes[-1] == sizes[0], "from the mark on, nothing was started"
-    while world.worker.step():
+    while world.worker.run_round():
         pass
     assert (count(world), ready_rows(world.inner)) == (sizes[-1], [])
     world.doctor()
@@ -109,7 +109,7 @@ def test_a_family_whose_terminate_was_killed_is_ended_by_the_services(make_world
     world.inner.limits = DEFAULT_LIMITS.replace(family=10**9)
     world.start()
     while count(world) < 200:
-        world.worker.step()
+        world.worker.run_round()
     monkeypatch.setattr(operating, "PASSES", 0)
     world.inner.terminate(["run"])
     assert count(world, "finished_at IS NULL") >= 199

@@ -15,7 +15,7 @@ from rhythm.ir.program import Program
 from rhythm.store.base import TASK, Execution
 from rhythm.vm.machine import Inputs
 from rhythm.vm.snapshot import Snapshot
-from rhythm.worker import worker
+from rhythm.worker import turns
 from rhythm.worker.handlers import Task
 from tests.engine.driver import EPOCH_US, Crashed, World
 from tests.support.stores import MakeStore, ready_rows, rob, rows
@@ -240,8 +240,8 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer
         world.round()
     rob(world.inner, world.worker.name)
     assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
-    world.worker.unsure = True
-    world.worker.step()
+    world.worker.ownership.unsure = True
+    world.worker.run_round()
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
 
 
@@ -257,7 +257,7 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_
     rob(world.inner, world.worker.name)
     assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
     monkeypatch.setattr(type(world.inner), "era", 1)
-    world.worker.step()
+    world.worker.run_round()
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
 
 
@@ -275,7 +275,7 @@ def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(make_world:
         raise StoreError("the server has gone away")
 
     monkeypatch.setattr(world.inner, "commit", fail_over)
-    world.worker.step()
+    world.worker.run_round()
     assert (sent, world.worker.idle) == (["run"], True)
     assert world.inner.history("run") == []
 
@@ -300,7 +300,7 @@ def test_claiming_again_what_was_lost_stops_the_old_body(make_world: MakeWorld, 
         world.round()
     rob(world.inner, world.worker.name)
     for _ in range(3):
-        world.worker.step()
+        world.worker.run_round()
         assert len(world.handlers.agenda) <= 1
     assert (result_of(world.run()), world.ran["value(1)"]) == (1, 1)
 
@@ -389,7 +389,7 @@ def test_end_of_a_task_is_kept_while_a_claim_has_no_answer(make_world: MakeWorld
     unanswered: list[str] = []
 
     def lose(name: str, answer: Any) -> None:
-        if name == "claim" and world.worker.ends and not unanswered:
+        if name == "claim" and world.worker.ownership.ends and not unanswered:
             unanswered.append(name)
             raise StoreError("no answer from claim")
 
@@ -434,8 +434,8 @@ def test_long_computation_is_cut_into_turns_and_ends(make_world: MakeWorld) -> N
 def slowly(world: World) -> None:
     """Every look at the clock takes a hundredth of a second."""
     looks = itertools.count()
-    world.worker.now = lambda: world.clock.now() + next(looks) / 100
-    world.worker.alive_until = float("inf")
+    world.worker.turns.now = lambda: world.clock.now() + next(looks) / 100
+    world.worker.ownership.alive_until = float("inf")
 
 
 def test_a_turn_that_lasts_yields_before_its_fuel_is_spent(make_world: MakeWorld) -> None:
@@ -443,7 +443,7 @@ def test_a_turn_that_lasts_yields_before_its_fuel_is_spent(make_world: MakeWorld
     world.start()
     slowly(world)
     while world.inner.get(["run"])["run"].finished_at is None:
-        world.worker.step()
+        world.worker.run_round()
     assert result_of(world.inner.get(["run"])["run"]) == 60000
     assert len(world.inner.history("run")) > 10, "a chunk of instructions in every hundredth of a second, of which a turn has 25"
 
@@ -452,7 +452,7 @@ def test_a_cancel_reaches_what_never_waits(make_world: MakeWorld) -> None:
     world = make_world('while (true) { try { let x = parse_json("[1,") } catch (e) { let y = 1 } }')
     world.start()
     for _ in range(5):
-        world.worker.step()
+        world.worker.run_round()
     world.inner.cancel(["run"])
     assert world.run().status == "cancelled"
 
@@ -503,31 +503,32 @@ def test_workflow_of_a_newer_rhythm_is_left_to_newer_workers(make_world: MakeWor
     world = make_world("await sleep(5)\nreturn 1")
     world.start()
     rounds(world, 1)
-    understands = world.worker.programs
+    understands = world.worker.loader.programs
     complaints: list[str] = []
 
     def refuse(name: str, version: str | None) -> Any:
         raise NewerFormat("program 'main' has IR version 99")
 
-    world.worker.programs, world.worker.complain = refuse, lambda what, id, detail: complaints.append(what)
+    world.worker.loader.programs = refuse
+    world.worker.narrator.complain = lambda what, id, detail: complaints.append(what)
     rounds(world, 20)
     assert (world.inner.get(["run"])["run"].status, set(complaints)) == ("suspended", {"program_newer"})
     assert len(complaints) < 6, "it is not looked at again and again"
-    world.worker.programs = understands
+    world.worker.loader.programs = understands
     assert result_of(world.run()) == 1
 
 
 def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     world = make_world('return await task("value", { x: ctx.id })')
-    advance = worker.advance
+    advance = turns.advance
 
     def broken(program: Program, snapshot: Snapshot, inputs: Inputs, **limits: Any) -> Any:
         if inputs.ctx["id"] == "bad":
             raise ZeroDivisionError("a bug\0")
         return advance(program, snapshot, inputs, **limits)
 
-    monkeypatch.setattr(worker, "advance", broken)
-    world.worker.complain = lambda what, id, detail: None
+    monkeypatch.setattr(turns, "advance", broken)
+    world.worker.narrator.complain = lambda what, id, detail: None
     for id in ("a", "bad", "b"):
         world.start(id=id)
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
@@ -635,7 +636,7 @@ def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(make_w
     world.start()
     rounds(world, 1)
     world.inner.pause(["run"])
-    world.worker.unsure = True  # the pause is seen while both run
+    world.worker.ownership.unsure = True  # the pause is seen while both run
     rounds(world, 60)
     assert (world.inner.get(["run"])["run"].status, world.ran["value('later')"]) == ("paused", 0)
     world.inner.resume(["run"])
@@ -649,7 +650,7 @@ def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: Make
     most = 0
     while world.inner.get(["run"])["run"].finished_at is None:
         world.round()
-        most = max(most, len(world.worker.bodies.running))
+        most = max(most, len(world.worker.attempts.running))
     assert most == 3
 
 
@@ -659,8 +660,8 @@ def test_children_of_one_turn_ask_for_their_workflow_once(make_world: MakeWorld)
     workflow kid { return 1 }
     """
     world = make_world(flow)
-    asked, find = list[str](), world.worker.planner.programs
-    world.worker.planner.programs = lambda name, version: asked.append(name) or find(name, version)
+    asked, find = list[str](), world.worker.turns.catalogue.programs
+    world.worker.turns.catalogue.programs = lambda name, version: asked.append(name) or find(name, version)
     world.start()
     assert (result_of(world.run()), asked) == (30, ["kid"])
 
@@ -714,9 +715,9 @@ def test_worker_that_looks_for_cancels_does_not_read_the_inputs_of_what_runs(mak
 def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWorld) -> None:
     world = make_world('try { await task("nobody", {}, { retries: 0 }) } catch (e) { return e.message }', missing_task_grace_s=60.0)
     world.start()
-    world.worker.draining = True
+    world.worker.slots.draining = True
     rounds(world, 1000)  # nobody looks
-    world.worker.draining = False
+    world.worker.slots.draining = False
     rounds(world, 30)
     assert world.inner.get(["run"])["run"].status == "suspended"
     assert "no worker has a handler" in result_of(world.run())
@@ -726,9 +727,9 @@ def test_grace_begins_anew_for_a_task_that_others_had_in_between(make_world: Mak
     world = make_world('try { await task("nobody") } catch (e) { return e.message }', missing_task_grace_s=60.0)
     world.start()
     rounds(world, 10)
-    world.worker.draining = True
+    world.worker.slots.draining = True
     rounds(world, 1000)
-    world.worker.draining = False
+    world.worker.slots.draining = False
     rounds(world, 30)
     assert world.inner.get(["run"])["run"].status == "suspended"
     assert "no worker has a handler" in result_of(world.run())
@@ -745,7 +746,7 @@ def test_item_that_the_database_refuses_fails_alone(make_world: MakeWorld, refus
         return commit(turns, ends)
 
     world.inner.commit = picky  # type: ignore[method-assign]
-    world.worker.complain = lambda what, id, detail: None
+    world.worker.narrator.complain = lambda what, id, detail: None
     for id in ("a", "bad", "b"):
         world.start(id=id)
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]

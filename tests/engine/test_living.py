@@ -79,7 +79,7 @@ def test_whoever_runs_a_body_can_ask_whether_it_may_still_begin(make_world: Make
     world = make_world('return await task("value", { x: 1, took: 100 })', owner_run=owner_run, claim_ttl_s=3000.0, owner_run_limit_s=1e6)
     world.start()
     until_a_body_runs(world)
-    [body] = world.worker.bodies.running.values()
+    [body] = world.worker.attempts.running.values()
     assert body.current.may_begin()
     world.clock.seconds += 31.0
     assert not body.current.may_begin()
@@ -95,19 +95,19 @@ def test_worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_o
     rounds(world, world.settings.dead_after_s - 5)
     assert world.handlers.agenda
     world.clock.seconds = began + world.settings.dead_after_s - 0.5
-    world.worker.step()
-    assert (world.handlers.agenda, world.worker.held, world.worker.claims) == ([], {}, {})
+    world.worker.run_round()
+    assert (world.handlers.agenda, world.worker.ownership.workflows, world.worker.ownership.tasks) == ([], {}, {})
 
 
 def test_claim_that_a_beat_could_not_prolong_keeps_its_deadline(make_world: MakeWorld) -> None:
     world = make_world('return await task("value", { x: 1, took: 100 })', owner_run_limit_s=1e6)
     world.start()
     until_a_body_runs(world)
-    [held] = world.worker.held.values()
+    [held] = world.worker.ownership.workflows.values()
     store: Any = Locked(world)
     world.worker.heart.store, before = store, held.deadline
     rounds(world, 20)
-    assert (world.worker.held, held.deadline) == ({"run": held}, before)
+    assert (world.worker.ownership.workflows, held.deadline) == ({"run": held}, before)
     world.worker.heart.store = world.inner
     rounds(world, 6)
     assert held.deadline > before
@@ -148,14 +148,14 @@ def test_what_a_beat_says_is_lost_is_dropped_and_what_came_after_the_beat_is_not
     world = make_world('return await task("value", { x: 1, took: 3 })', owner_run=False)
     world.start()
     until_a_body_runs(world)
-    heart, before = world.worker.heart, dict(world.worker.claims)
+    heart, before = world.worker.heart, dict(world.worker.ownership.tasks)
     heart.apart = True
     world.clock.seconds += 5
     heart.run_once()
     world.start(id="second")
-    world.worker.claims["second.1"] = world.worker.claims["run.1"].replace(id="second.1", fence=10**6)
-    world.worker._live()
-    assert world.worker.claims.keys() == {*before, "second.1"}
+    world.worker.ownership.tasks["second.1"] = world.worker.ownership.tasks["run.1"].replace(id="second.1", fence=10**6)
+    world.worker.liveness.catch_up()
+    assert world.worker.ownership.tasks.keys() == {*before, "second.1"}
 
 
 @BOTH
@@ -173,7 +173,7 @@ def test_nobody_is_taken_for_dead_while_the_rescuer_itself_has_not_been_heard_fo
     world.start()
     until_a_body_runs(world)
     world.clock.seconds += 100.0
-    other = Heartbeat(world.inner, lambda: OTHER, dict, world.settings.heart, world.clock.now)
+    other = Heartbeat(lambda: world.inner, lambda: OTHER, dict, world.settings.heart, world.clock.now)
     rescuer = Rescuer(world.inner, ServiceSettings(), other)
     for _ in range(6):
         other.run_once()
@@ -215,7 +215,7 @@ def test_chain_of_owned_tasks_stops_when_their_queue_is_paused(make_world: MakeW
 
 def test_task_goes_to_the_queue_that_others_have_declared(make_world: MakeWorld) -> None:
     world = make_world('return await task("elsewhere", { x: 1 })')
-    world.worker.declared = {"elsewhere": Declaration("elsewhere", "far", 4, None, "null", transactional=False)}.get
+    world.declared["elsewhere"] = Declaration("elsewhere", "far", 4, None, "null", transactional=False)
     world.start()
     rounds(world, 5)
     assert rows(world.inner, "SELECT queue, max_attempts FROM executions WHERE id = 'run.1'") == [("far", 5)]
@@ -249,7 +249,7 @@ def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_o
     most = 0
     while world.ran.total() < 3:
         world.round()
-        most = max(most, len(world.worker.bodies.running))
+        most = max(most, len(world.worker.attempts.running))
     assert most == 1
     rounds(world, 1)
     assert {execution.status for execution in world.inner.get(["t0", "t1", "t2"]).values()} == {"completed"}
@@ -308,8 +308,7 @@ def test_what_has_ended_when_the_worker_stops_is_committed(make_world: MakeWorld
     until_a_body_runs(world)
     world.clock.seconds += 1.0
     world.handlers.run_due()
-    for body, ended in world.worker.bodies.ended():
-        world.worker._take_end(body, ended)
+    world.worker.dispatcher.take_ends(world.worker.attempts.ended())
     world.worker.stop()
     world._boot()
     assert (result_of(world.run()), world.ran["value(1)"]) == (1, 1)

@@ -9,7 +9,9 @@ import pytest
 
 from rhythm.store.base import NewSignal
 from rhythm.store.sqlite.session import SQL
-from rhythm.worker.worker import Worker
+from rhythm.worker.committer import Committer
+from rhythm.worker.ownership import Ownership
+from rhythm.worker.turns import Turns
 from tests.engine.driver import World
 from tests.engine.simulation import FAULTS, MORE_FAULTS, Report, Simulation, simulate, summary
 from tests.support.postgres import Schemas
@@ -113,24 +115,24 @@ def test_simulation_notices_a_missing_guard(mutant: str, monkeypatch: pytest.Mon
 
 
 def test_simulation_notices_bodies_begun_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "_may_begin", lambda worker, deadline: True)
+    monkeypatch.setattr(Ownership, "may_begin", lambda ownership, deadline=0.0: True)
     assert noticed()
 
 
 def test_simulation_notices_a_commit_without_an_answer_taken_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def flush(worker: Worker, turns: Any, ends: Any) -> Any:
-        return worker.store.commit(turns, ends)[0]
+    def commit(committer: Committer, turns: Any, ends: Any) -> Any:
+        return committer.store.commit(turns, ends)[0]
 
-    monkeypatch.setattr(Worker, "_flush", flush)
+    monkeypatch.setattr(Committer, "commit", commit)
     assert noticed()
 
 
 def test_simulation_notices_a_worker_that_ignores_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = Worker._decide
+    decide = Turns._decide
 
-    def blind(worker: Worker, held: Any) -> Any:
-        held.loaded = held.loaded and held.loaded.replace(paused=False)
-        return decide(worker, held)
+    def blind(turns: Turns, workflow: Any, capacity: Any) -> Any:
+        workflow.loaded = workflow.loaded and workflow.loaded.replace(paused=False)
+        return decide(turns, workflow, capacity)
 
-    monkeypatch.setattr(Worker, "_decide", blind)
+    monkeypatch.setattr(Turns, "_decide", blind)
     assert noticed()

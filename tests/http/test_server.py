@@ -55,7 +55,7 @@ def test_a_database_that_fails_or_is_silent_makes_the_server_unready(app: Rhythm
 def test_a_worker_whose_loop_is_late_makes_the_server_unready(app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with app.worker("one") as worker:
         until(lambda: httpx.get(f"{base}/readyz").status_code == 200)
-        monkeypatch.setattr(type(worker._worker), "polled_at", property(lambda self: -1e9, lambda self, at: None), raising=False)
+        monkeypatch.setattr(type(worker._worker.claimer), "asked_at", property(lambda self: -1e9, lambda self, at: None), raising=False)
         answer = httpx.get(f"{base}/readyz")
         assert (answer.status_code, answer.json()["problems"]) == (503, [f"worker {worker.name}: a loop of it is late or fails"])
         monkeypatch.undo()

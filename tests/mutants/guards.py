@@ -102,16 +102,20 @@ def hands(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_provenance.py::test_{name}" for name in names)
 
 
-def worker(function: str, old: str, new: str) -> tuple[Change, ...]:
-    return (Change("worker/worker.py", function, old, new),)
+def worker(module: str, function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"worker/{module}.py", function, old, new),)
 
 
 def heart(function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("worker/heartbeat.py", function, old, new),)
 
 
-def turns(function: str, old: str, new: str) -> tuple[Change, ...]:
-    return (Change("engine/turns.py", function, old, new),)
+def planning(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("engine/planning.py", function, old, new),)
+
+
+def inputs(function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change("engine/inputs.py", function, old, new),)
 
 
 def vm(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
@@ -710,7 +714,7 @@ ENDS = (
     Guard(
         "what a blocked workflow started here is not stopped",
         ("tests/worker/test_steps.py::test_what_a_blocked_execution_started_runs_to_its_end",),
-        engine=worker("_cancel_here", "turn.status not in ORDERLY", "turn.status != COMPLETED"),
+        engine=worker("turns", "_cancel_here", "turn.status not in ORDERLY", "turn.status != COMPLETED"),
     ),
     Guard(
         "a blocked child decides an `all`", rule("a_blocked_child_decides_all_of_many"),
@@ -809,33 +813,33 @@ ENDS = (
 WORKER = (
     Guard(
         "an owned body does not begin beyond the deadline", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
-        engine=worker("_begin_owned", "if not self._may_begin(held.deadline):", "if False:"),
+        engine=worker("dispatch", "begin_owned", "if not self.ownership.may_begin(workflow.deadline):", "if False:"),
     ),
     Guard(
         "a queued body does not begin beyond the deadline", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
-        engine=worker("_begin_queued", "if not self._may_begin(deadline):", "if False:"),
+        engine=worker("dispatch", "begin_claimed", "if not self.ownership.may_begin(claimed.deadline):", "if False:"),
     ),
     Guard(
         "no body begins on a worker that may be dead to the others",
         living("body_does_not_begin_when_its_worker_may_be_dead_to_the_others"),
-        engine=worker("_may_begin", "min(deadline, self.alive_until)", "deadline"),
+        engine=worker("ownership", "may_begin", "min(deadline, self.alive_until)", "deadline"),
     ),
     Guard(
         "a body that was held up asks again", living("whoever_runs_a_body_can_ask_whether_it_may_still_begin"),
-        engine=worker("_begin", "lambda: self._may_begin(deadline)", "lambda: True"),
+        engine=worker("dispatch", "_attempt", "lambda: self.ownership.may_begin(deadline)", "lambda: True"),
     ),
     Guard(
         "a worker is trusted from before its beat was sent", living("body_does_not_begin_when_its_worker_may_be_dead_to_the_others"),
-        engine=worker("_took_beat", "self.alive_until = answer.sent_at", "self.alive_until = self.now()"),
+        engine=worker("liveness", "_take", "ownership.alive_until = answer.sent_at", "ownership.alive_until = self.heart.now()"),
     ),
     Guard(
         "a worker that may be dead stops what it runs",
         living("worker_without_heartbeats_stops_what_it_runs_before_it_is_dead_to_the_others"),
-        engine=worker("_lapsed", "for id in [*self.held, *self.claims]:", "for id in ():"),
+        engine=worker("ownership", "lapse", "for id in [*self.workflows, *self.tasks]:", "for id in ():"),
     ),
     Guard(
         "a worker that may be dead claims nothing", living("worker_without_heartbeats_claims_nothing"),
-        engine=worker("_claim", ' or not self._may_begin(float("inf"))', ""),
+        engine=worker("claiming", "claim", " or not self.ownership.may_begin()", ""),
     ),
     Guard(
         "a lapse is told before a later beat", (HEART + "worker_hears_that_it_lapsed_before_it_hears_of_a_later_beat",),
@@ -852,128 +856,128 @@ WORKER = (
     ),
     Guard(
         "a claim that nobody knows of is given back", living("claim_that_its_worker_knows_nothing_of_is_given_back"),
-        engine=worker("_give_back_unknown", "if again:", "if False:"),
+        engine=worker("liveness", "_give_back_unknown", "if again:", "if False:"),
     ),
     Guard(
         "owned tasks of a paused queue are not run", living("chain_of_owned_tasks_stops_when_their_queue_is_paused"),
-        engine=worker("_runs", " and queue not in self.paused", ""),
+        engine=worker("slots", "capacity", " - self.paused", ""),
     ),
     Guard(
         "suspects begin after the turns that came with them",
         living("turn_is_committed_before_a_task_begins_that_was_there_when_workers_died"),
-        engine=worker("_claim", "if tasks[id].crashes:", "if False:"),
+        engine=worker("claiming", "_take_tasks", "if claims[id].crashes:", "if False:"),
     ),
     Guard(
         "suspects have their last chance one by one",
         living("those_that_were_there_when_workers_died_have_their_last_chance_one_by_one"),
-        engine=worker("_one_suspect", "if id not in later}", "}"),
+        engine=worker("claiming", "_take_tasks", "if id in later:", "if False:"),
     ),
     Guard(
         "the last chance is told from crashes, not from attempts",
         living("those_that_were_there_when_workers_died_have_their_last_chance_one_by_one"),
-        engine=worker("_one_suspect", "claims[id].crashes >= max(1, self.settings.crash_limit - 1)",
-                      "claims[id].attempt >= max(tasks[id].max_attempts, self.settings.crash_limit)"),
+        engine=worker("quarantine", "put_back", "if claim.crashes >= dangerous]", "if claim.attempt >= self.settings.crash_limit]"),
     ),
     Guard(
         "the deadline counts from before the claim was sent", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
-        engine=worker("_claim", "            self._lose_older(claim.id)\n",
-                      "            self._lose_older(claim.id)\n            deadline = self._deadline()\n")
-        + worker("_claim", "loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}",
-                 "loaded = {task.id: task for task in self.store.load_tasks(list(tasks))}; deadline = self._deadline()"),
+        engine=worker("claiming", "claim", "            self.ownership.lose_older(claim.id)\n",
+                      "            self.ownership.lose_older(claim.id)\n            deadline = self.ownership.deadline(self.now())\n")
+        + worker("claiming", "_take_tasks", "        if later:\n",
+                 "        deadline = self.ownership.deadline(self.now())\n        if later:\n"),
     ),
     Guard(
         "the inputs of a body are committed before it begins", law("inputs_of_a_body_are_committed_before_it_begins"),
-        engine=worker("_turn", "        return commit\n",
-                      "        held.owned = dict(step.owned)\n        self._begin_owned(held)\n        return commit\n"),
+        engine=worker("turns", "_turn", "        return planned\n",
+                      "        workflow.owned = dict(planned.owned)\n        self.dispatcher.begin_owned(workflow)\n"
+                      "        return planned\n"),
     ),
     Guard(
         "a claim without an answer is given back", law("claim_without_an_answer_is_given_back_at_once"),
-        engine=worker("_reconcile", "if known.get(id) != fence and id not in ending", "if False"),
+        engine=worker("liveness", "reconcile", "if known.get(id) != fence}", "if False}"),
     ),
     Guard(
         "what is held here is compared with the database after no answer", law("claim_without_an_answer_is_given_back_at_once"),
-        engine=worker("step", "if self.unsure or", "if"),
+        engine=worker("liveness", "catch_up", "if self.ownership.unsure or", "if"),
     ),
     Guard(
         "what is held here is compared with the database after anybody's connection was lost",
         law("claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_lost"),
-        engine=worker("step", "or self.store.era != self._era", ""),
+        engine=worker("liveness", "catch_up", "or self.store.era != self._era", ""),
     ),
     Guard(
         "what is sent again is still mine", law("turn_is_not_sent_again_with_a_fence_that_another_has_by_now"),
-        engine=worker("_sent", "turns = [turn for turn in turns if mine.get(turn.id) == turn.fence]", "pass"),
+        engine=worker("committer", "_send", "turns = [turn for turn in turns if found.mine.get(turn.id) == turn.fence]", "pass"),
     ),
     Guard(
         "what was lost without notice is dropped", law("claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer"),
-        engine=worker("_reconcile", "if mine.get(id) != fence:", "if False:"),
+        engine=worker("liveness", "reconcile", "if mine.get(id) != fence:", "if False:"),
     ),
     Guard(
         "what is claimed again was lost before: bodies", law("claiming_again_what_was_lost_stops_the_old_body"),
-        engine=worker("_claim", "            self._lose_older(claim.id)\n", ""),
+        engine=worker("claiming", "claim", "            self.ownership.lose_older(claim.id)\n", ""),
     ),
     Guard(
         "who loads finds a newer fence and lets go", law("owner_that_finds_a_newer_fence_lets_go"),
-        engine=worker("_took_row", "if row.fence > held.fence:", "if False:"),
+        engine=worker("loading", "_take_row", "if row.fence > workflow.fence:", "if False:"),
     ),
     Guard(
         "the row of a workflow that has ended is dropped", law("row_of_a_workflow_that_has_ended_is_dropped"),
-        engine=worker("_took_row", "or row.status >= TERMINAL", ""),
+        engine=worker("loading", "_take_row", "or row.status >= TERMINAL", ""),
     ),
     Guard(
         "a task that has ended is not run", law("task_that_has_ended_is_not_run_again"),
-        engine=worker("_begin_queued", "if task.ended:", "if False:"),
+        engine=worker("dispatch", "begin_claimed", "if task.ended:", "if False:"),
     ),
     Guard(
         "what is no longer mine is stopped at the next beat", law("claim_that_was_lost_is_dropped_at_the_next_beat"),
-        engine=worker("_took_beat", "if known.get(id) == fence and answer.fence(id) != fence:", "if False:"),
+        engine=worker("liveness", "_take", "if fences.get(id) == fence and answer.fence(id) != fence:", "if False:"),
     ),
     Guard(
         "a cancel stops a body at the next beat", law("cancelled_task_that_runs_is_stopped_at_the_next_beat"),
-        engine=worker("_look", "self._cancel_queued(id)", "pass"),
+        engine=worker("loop", "_check_on_running", "ownership.cancel_task(id)", "pass"),
     ),
     Guard(
         "a cancel reaches the owner at the next beat", law("cancel_stops_the_body_of_an_owned_task_at_the_next_beat"),
-        engine=worker("_took_beat", "answer.wakes(held.id) > held.wakes", "False"),
+        engine=worker("liveness", "_take", "answer.wakes(id) > workflow.wakes", "False"),
     ),
     Guard(
         "an end that is not committed yet is not given back", law("end_of_a_task_is_kept_while_a_claim_has_no_answer"),
-        engine=worker("_reconcile", " and id not in ending", ""),
+        engine=worker("liveness", "reconcile", " if id not in ending", ""),
     ),
     Guard(
         "a worker that stops gives back what it holds", law("worker_that_stops_gives_everything_back"),
-        engine=worker("give_back", "if claims:", "if False:"),
+        engine=worker("loop", "give_back", "if claims:", "if False:"),
     ),
     Guard(
         "a cancelled task is not run", law("cancelled_task_that_is_queued_is_not_run"),
-        engine=worker("_begin_queued", "if task.cancel_requested:", "if False:"),
+        engine=worker("dispatch", "begin_claimed", "if task.cancel_requested:", "if False:"),
     ),
     Guard(
         "after a crash an owned task goes through the queue", law("task_that_kills_its_worker_is_quarantined_and_the_others_go_on"),
-        engine=worker("_take_over", "held.crashes == 0 and ", ""),
+        engine=worker("turns", "_take_over", "workflow.crashes == 0 and ", ""),
     ),
     Guard(
         "a paused workflow takes no turn", law("paused_workflow_takes_no_turn_and_goes_on_when_resumed"),
-        engine=worker("_decide", "if loaded.paused and not loaded.ending:", "if False:"),
+        engine=worker("turns", "_decide", "if loaded.paused and not loaded.ending:", "if False:"),
     ),
     Guard(
         "a wake during a step is looked at", law("pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs"),
-        engine=worker("_after", "or answer.wakes != held.wakes ", ""),
+        engine=worker("turns", "follow", "or answer.wakes != workflow.wakes ", ""),
     ),
     Guard(
         "look again: the turn was cut short", law("long_computation_is_cut_into_turns_and_ends"),
-        engine=turns("plan", "again = isinstance(turn, Continue) or ", "again = "),
+        engine=planning("_going_on", "again = isinstance(turn, Continue) or ", "again = "),
     ),
     Guard(
         "look again: the turn itself ended what it awaits", law("child_workflow_that_does_not_exist_is_a_failure_that_can_be_caught"),
-        engine=turns("plan", "bool(rows.refused) or ", ""),
+        engine=planning("may_have_ended", "if self.refused:", "if False:"),
     ),
     Guard(
         "look again: what is awaited was begun before", law("what_was_started_before_and_has_ended_is_found_when_it_is_awaited"),
-        engine=turns("plan", " or any(n < before.next_child for n in _awaited(turn.snapshot))", ""),
+        engine=planning("may_have_ended", "return older or ", "return "),
     ),
     Guard(
         "look again: the mailbox was not read", law("signal_that_came_during_a_task_is_found"),
-        engine=turns("plan", "not mail_read and ", "False and "),
+        engine=planning("may_have_ended", "not mail_read and ", "False and "),
     ),
     Guard(
         "a wait that is begun looks into no mailbox that was not read",
@@ -1041,11 +1045,11 @@ WORKER = (
     Guard(
         "ends that the store did not tell are not known",
         looks("a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited"),
-        engine=turns("inputs_of", "() if undecided else ", ""),
+        engine=inputs("inputs_of", "() if undecided else ", ""),
     ),
     Guard(
         "only what nothing else can settle is run by the owner", law("task_that_may_lose_a_race_goes_through_the_queue"),
-        engine=turns("own", 'plan["op"] == "task" or (plan["op"] == "all" and', 'plan["op"] == "task" or ('),
+        engine=planning("_settles_with_all", 'plan["op"] == "all" and ', ""),
     ),
 )  # fmt: skip
 
@@ -1331,7 +1335,7 @@ HANDS = (
     Guard(
         "a workflow publishes with the rights of whoever started it",
         ("tests/http/test_four_eyes.py::test_a_workflow_reaches_others_only_with_the_permission_of_whoever_started_it",),
-        engine=turns("forbidden", "if not may)", "if False)"),
+        engine=inputs("forbidden", "if not may)", "if False)"),
     ),
     Guard(
         "whoever made a schedule has a hand in what it starts",
@@ -1563,7 +1567,7 @@ SCOPES = (
     ),
     Guard(
         "a workflow publishes only if its starter might", some_names("what_a_workflow_may_not_do_at_all"),
-        engine=turns("forbidden", '"publish": asked.allows(', '"publish": asked.allows_some('),
+        engine=inputs("forbidden", '"publish": asked.allows(', '"publish": asked.allows_some('),
     ),
     Guard(
         "approvals are listed by the root", some_names("approvals_go_by_the_root_of_the_execution_that_asks"),

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from rhythm.engine.turns import forbidden
+from rhythm.engine.inputs import forbidden
 from rhythm.errors import Denied
 from rhythm.store.access import Actor, Grant
 from rhythm.store.approvals import Decision, NewApproval

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.worker.bodies import Bodies, Body
+from rhythm.worker.attempts import Attempt, Attempts
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 
@@ -22,14 +22,14 @@ class Impatient(queue.SimpleQueue[Any]):
 
 
 def test_wake_before_the_wait_is_not_lost() -> None:
-    bodies = Bodies(Handlers(), time.monotonic)
+    bodies = Attempts(Handlers(), time.monotonic)
     bodies._inbox = Impatient()
     bodies.wake()
     assert bodies.ended(3600.0) == []
 
 
 def test_wake_ends_one_wait_only() -> None:
-    bodies = Bodies(Handlers(), time.monotonic)
+    bodies = Attempts(Handlers(), time.monotonic)
     bodies.wake()
     bodies.wake()
     assert bodies.ended() == []
@@ -47,8 +47,8 @@ def function() -> None:
 @pytest.mark.parametrize("handler", [function, coroutine])
 def test_a_handler_does_not_begin_when_its_claim_may_have_passed_to_another_while_it_waited_for_its_thread(handler: Any) -> None:
     """As in a process that was frozen in between. It was no attempt: it is put back."""
-    bodies = Bodies(Handlers(), time.monotonic)
-    body = Body("w.1", Task(handler, "task"), {}, {}, 1, bodies.now())
+    bodies = Attempts(Handlers(), time.monotonic)
+    body = Attempt("w.1", Task(handler, "task"), {}, {}, 1, bodies.now())
     body.current.may_begin = lambda: False
     bodies.start(body)
     [(_, ended)] = bodies.ended(20.0)
@@ -65,8 +65,8 @@ class Exhausted:
 
 
 def test_an_attempt_that_cannot_be_begun_is_put_back(caplog: pytest.LogCaptureFixture) -> None:
-    bodies = Bodies(Exhausted(), time.monotonic)
-    body = Body("w.1", Task(function, "task"), {}, {}, 1, bodies.now())
+    bodies = Attempts(Exhausted(), time.monotonic)
+    body = Attempt("w.1", Task(function, "task"), {}, {}, 1, bodies.now())
     bodies.start(body)
     [(_, ended)] = bodies.ended()
     assert (ended.delay_s, body.current.cancelled, bodies.running) == (1.0, True, {})

@@ -19,7 +19,7 @@ from rhythm.store.sqlite.session import clock_us
 from rhythm.worker.current import Current
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner
-from rhythm.worker.worker import WorkerSettings
+from rhythm.worker.settings import WorkerSettings
 from tests.support.postgres import Schemas
 from tests.support.stores import sqlite_in_memory
 

@@ -21,7 +21,7 @@ from tests.support.stores import MakeStore, rows
 
 SOURCE = Path(rhythm.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs" / "workers.md").read_text(encoding="utf-8")
-SAYS = r"(?:complain|observe|_say|_tell|tell|_unanswered|_event)\(\s*(?:args, said, |problem, |logging\.\w+, )?\"(\w+)\""
+SAYS = r"(?:complain|observe|say|_failing|_tell|tell|unanswered|_event)\(\s*(?:args, said, |problem, |logging\.\w+, )?\"(\w+)\""
 
 
 def records(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
@@ -37,7 +37,7 @@ def test_whatever_is_told_is_in_the_table() -> None:
     others = ("app/pooled.py", "cli/worker.py", "store/postgres/hints.py", "http/refusals.py")
     files = [*(SOURCE / "worker").glob("*.py"), *(SOURCE / name for name in others)]
     told = {name for file in files for name in re.findall(SAYS, file.read_text(encoding="utf-8"))}
-    returned = set(re.findall(r"return \"(\w+)\",", (SOURCE / "worker/told.py").read_text(encoding="utf-8")))
+    returned = set(re.findall(r"return \"(\w+)\",", (SOURCE / "worker/narration.py").read_text(encoding="utf-8")))
     assert told | returned <= EVENTS.keys()
     assert {event.name for event in EVENTS.values() if event.level > logging.DEBUG} <= told | returned | {"snapshot_large", "payload_large"}
 
@@ -130,7 +130,7 @@ def test_commit_without_an_answer_is_told_and_that_the_database_is_back(make_sto
         raise StoreError("no answer")
 
     world.worker.store.commit = unanswered  # type: ignore[method-assign]
-    world.worker.complain = lambda what, id, detail: told.append((what, detail))
+    world.worker.narrator.complain = lambda what, id, detail: told.append((what, detail))
     world.start()
     world.run()
     assert told[0] == ("commit_unknown", "no answer")

@@ -43,7 +43,7 @@ def database() -> Database:
 @pytest.fixture
 def heart(database: Database) -> Heartbeat:
     store: Any = database
-    return Heartbeat(store, lambda: BEAT, lambda: dict(database.claims), SETTINGS, database.clock)
+    return Heartbeat(lambda: store, lambda: BEAT, lambda: dict(database.claims), SETTINGS, database.clock)
 
 
 def test_worker_is_trusted_from_before_its_beat_was_sent(heart: Heartbeat, database: Database) -> None:

@@ -22,7 +22,7 @@ from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner, Clock, InProcessRunner
-from rhythm.worker.worker import WorkerSettings
+from rhythm.worker.settings import WorkerSettings
 from tests.support.cases import Case, all_cases
 from tests.support.stores import MakeStore, Stores, sqlite_in_memory
 from tests.support.world import EPOCH, TASKS, TaskError
@@ -111,7 +111,7 @@ class InProcess(InProcessRunner):
         self.agenda = Agenda()
         self.known = {program.name: program for program in programs}
         super().__init__(make_store, self._find, tasks(), lambda name: "no such task", self.agenda)
-        self.worker.bodies.handlers = VirtualHandlers(self.agenda)
+        self.worker.attempts.handlers = VirtualHandlers(self.agenda)
 
     def _find(self, name: str) -> Program:
         if name not in self.known:
@@ -138,13 +138,13 @@ class Checkpointing(CheckpointingRunner):
         self.agenda = Agenda()
         one_queue = WorkerSettings(one_queue=True)
         super().__init__(make_store(self.agenda.us), tasks(), one_queue, clock_us=self.agenda.us, now=self.agenda.seconds)
-        self.worker.bodies.handlers = VirtualHandlers(self.agenda)
+        self.worker.attempts.handlers = VirtualHandlers(self.agenda)
         self.register({program.name: (program, text) for program in programs})
 
     def _round(self) -> None:
         did = self.agenda.run_due()
         fired, due = self.store.fire_timers(100)  # the services themselves rest between two looks, and a case counts every moment
-        if not (self.worker.step() or did or fired):
+        if not (self.worker.run_round() or did or fired):
             assert self.agenda.wait_until(due), "nothing can happen any more"
 
     def end(self, id: str) -> tuple[str, Any, Any]:

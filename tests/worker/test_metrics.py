@@ -141,7 +141,7 @@ def test_timers_tell_how_late_they_were(make_store: MakeStore) -> None:
     for id in ("a", "b"):
         world.start(id=id)
     while not world.worker.idle or _ready(world.inner):
-        world.worker.step()
+        world.worker.run_round()
     late: list[float] = []
     world.clock.seconds += 9
     assert (world.inner.fire_timers(10, late.append)[0], late) == (0, [])
@@ -210,7 +210,7 @@ def test_worker_counts_what_it_does(make_app: MakeApp) -> None:
 def test_what_was_lost_or_unanswered_is_counted_also_where_nobody_reads_the_log(make_app: MakeApp) -> None:
     worker = make_app().worker()
     for name in ("claim_lost", "claim_lost", "commit_unknown", "bug"):
-        worker._worker.complain(name, "x", "why")
+        worker._worker.narrator.complain(name, "x", "why")
     found = samples(worker.metrics())
     assert (found["rhythm_claim_lost_total"], found["rhythm_commit_unknown_total"]) == (2, 1)
     worker._store.close()

@@ -21,7 +21,7 @@ from rhythm.store.sqlite.session import clock_us
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import Task
 from rhythm.worker.runner import CheckpointingRunner
-from rhythm.worker.worker import WorkerSettings
+from rhythm.worker.settings import WorkerSettings
 from tests.support.stores import sqlite_in_memory
 
 FLOW = """

@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.engine.turns import Programs
 from rhythm.errors import StoreError
 from rhythm.store.base import NewEvent, Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
+from rhythm.worker.loading import Programs
 from rhythm.worker.services import Health, Services, ServiceSettings
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
@@ -32,7 +32,7 @@ def parked(text: str, make_store: MakeStore, count: int = 1, **settings: Any) ->
 
 def until_quiet(world: World) -> None:
     while ready_rows(world.inner) or not world.worker.idle:
-        world.worker.step()
+        world.worker.run_round()
         while world.handlers.run_due():
             pass
 
@@ -50,7 +50,7 @@ def lose_wake(world: World, what: str) -> None:
         world.clock.seconds += 3600
         world.inner.fire_timers(10)
     while what == "child" and world.inner.get(["run.1"])["run.1"].finished_at is None:
-        world.worker.step()
+        world.worker.run_round()
     rows(world.inner, "DELETE FROM ready")
 
 
@@ -270,7 +270,7 @@ def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_i
     polls = 600
     for _ in range(polls):
         assert idle.run(busy=False)[0] is False
-        world.worker.step()
+        world.worker.run_round()
         world.clock.seconds += 1.0
     assert world.bugs == []
     assert len(asked) / counted_each <= 2 * polls

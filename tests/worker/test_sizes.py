@@ -52,8 +52,8 @@ def test_worker_tells_of_large_snapshots_and_results_once(caplog: pytest.LogCapt
       return len(text)
     }
     """
-    world = World(text, owner_run=owner_run)
-    world.worker.sizes = Sizes(DEFAULT_LIMITS.replace(payload_warn_bytes=50, snapshot_warn_bytes=160))
+    sizes = Sizes(DEFAULT_LIMITS.replace(payload_warn_bytes=50, snapshot_warn_bytes=160))
+    world = World(text, sizes=sizes, owner_run=owner_run)
     world.start(inputs={"text": "x" * 60})
     world.run()
     assert sorted(line.split(" execution")[0] for line in events(caplog)) == [
@@ -62,8 +62,9 @@ def test_worker_tells_of_large_snapshots_and_results_once(caplog: pytest.LogCapt
 
 
 def test_worker_tells_of_the_large_result_of_a_task_while_it_waits_for_others(caplog: pytest.LogCaptureFixture) -> None:
-    world = World('workflow main(ctx, inputs) { await all([task("value", { x: inputs.text }), task("value", { x: 1, took: 0.5 })]) }')
-    world.worker.sizes = Sizes(DEFAULT_LIMITS.replace(payload_warn_bytes=50))
+    sizes = Sizes(DEFAULT_LIMITS.replace(payload_warn_bytes=50))
+    text = 'workflow main(ctx, inputs) { await all([task("value", { x: inputs.text }), task("value", { x: 1, took: 0.5 })]) }'
+    world = World(text, sizes=sizes)
     world.start(inputs={"text": "x" * 60})
     while not events(caplog):
         world.round()

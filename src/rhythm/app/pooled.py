@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self, TypedDict
 from rhythm import __version__
 from rhythm.app.checks import valid_name
 from rhythm.durations import duration_s, show_duration
-from rhythm.engine.turns import Asking
+from rhythm.engine.rows import Asking
 from rhythm.errors import StoreError
 from rhythm.record import Record
 from rhythm.store.base import SYSTEM_QUEUE
@@ -30,10 +30,12 @@ from rhythm.worker.declared import Declared
 from rhythm.worker.events import LOG, Teller
 from rhythm.worker.executor import Handlers
 from rhythm.worker.heartbeat import seconds
+from rhythm.worker.loop import Worker
 from rhythm.worker.metrics import Asked, Metrics, Values, depth, oldest_s
+from rhythm.worker.narration import Narrator
 from rhythm.worker.neighbours import HOST, see_off
 from rhythm.worker.services import Services, ServiceSettings
-from rhythm.worker.worker import Worker, WorkerSettings
+from rhythm.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -96,20 +98,29 @@ class PooledWorker:
         self._metrics = Metrics(self._gauges())
         self._tell = Teller(self.name, self._metrics.told)
         observe = self._tell if log.isEnabledFor(logging.DEBUG) else None
-        worker = worker_settings(self.settings)
-        self._worker = Worker(
-            self._store, app.program, app.tasks, self._handlers, self.name, worker, seconds, random.Random(), observe, self._tell
-        )
         self._declared = Declared(self._store, app.tasks, seconds)
-        self._worker.declared, self._worker.version = self._declared.find, __version__
-        self._worker.sleep, self._worker.metrics = self._sleep, self._metrics
-        self._worker.gives_up = lambda waited_s: self._stop.is_set()
+        self._stop, self._hurry = threading.Event(), threading.Event()
+        self._worker = Worker(
+            self._store,
+            app.program,
+            app.tasks,
+            self._handlers,
+            self.name,
+            worker_settings(self.settings),
+            now=seconds,
+            rng=random.Random(),
+            narrator=Narrator(observe, self._tell, self._metrics),
+            declared=self._declared.find,
+            sleep=self._sleep,
+            gives_up=lambda waited_s: self._stop.is_set(),
+            connect=lambda: self._store.sibling(),
+            version=__version__,
+        )
         self._services = Services(
             self._store, _service_settings(self.settings), seconds, lambda: time.time_ns() // 1000, app.program, self._tell,
             heart=self._worker.heart, late=self._metrics.timer,
         )  # fmt: skip
         self._beat_now = threading.Event()
-        self._stop, self._hurry = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="rhythm worker", daemon=True)
         self._listening: Listening | None = None
         app.unstarted.append(self)
@@ -126,7 +137,7 @@ class PooledWorker:
 
     def wake(self) -> None:
         """There may be something to do."""
-        self._worker.bodies.wake()
+        self._worker.attempts.wake()
 
     def stop(self, grace: float | str | None = None, last_s: float = LAST_S) -> None:
         """Claims nothing more, lets what runs end within the grace, and gives back the rest. Raises what went wrong meanwhile.
@@ -137,9 +148,9 @@ class PooledWorker:
         if self in self._app.unstarted:
             return self._close_unstarted()
         if self.alive and not self._worker.draining:
-            running = len(self._worker.bodies.running)
+            running = len(self._worker.attempts.running)
             self._tell("worker_draining", "", f"{running:,} running, for at most {show_duration(grace_s)}" if running else "nothing runs")
-        self._worker.draining = True
+        self._worker.drain()
         self._beat_now.set()  # so that people see it
         self.wake()
         deadline = time.monotonic() + grace_s
@@ -171,13 +182,13 @@ class PooledWorker:
 
     def health(self) -> WorkerHealth:
         """How it is, without asking the database."""
-        polled_at, now = self._worker.polled_at, seconds()
+        polled_at, now = self._worker.claimer.asked_at, seconds()
         polled_s = None if polled_at is None else now - polled_at
         silent = polled_s is None or polled_s > max(SILENT_S, 5 * self._poll_s)
         problems = [f"it has not asked for work for {show_duration(round(polled_s))}" if polled_s else "it has not asked for work yet"]
         problems = problems if silent and not self._worker.draining else []
         problems += [f"{name}: {health.problem}" for name, health in self._services.health.items() if health.failures > 1]
-        draining, running = self._worker.draining, len(self._worker.bodies.running)
+        draining, running = self._worker.draining, len(self._worker.attempts.running)
         return WorkerHealth(self.name, self.alive and not problems, draining, running, polled_s, tuple(problems))
 
     def metrics(self) -> str:
@@ -204,7 +215,7 @@ class PooledWorker:
                 store.close()
 
     def _slots(self) -> Values:
-        running = len(self._worker.bodies.running)
+        running = len(self._worker.attempts.running)
         return {("running",): running, ("free",): max(0, self.settings.concurrency - running)}
 
     def _since_success(self) -> Values:
@@ -237,7 +248,6 @@ class PooledWorker:
     def _run(self) -> None:
         heart = threading.Thread(target=self._beats, name="rhythm heartbeat", daemon=True)
         try:
-            self._worker.heart.apart = True
             heart.start()
             threading.Thread(target=self._watch, name="rhythm watch", daemon=True).start()
             self._introduce()
@@ -278,7 +288,7 @@ class PooledWorker:
         did = True
         while not self._stop.is_set():
             served, wait_s = self._services.run(did)
-            did = self._worker.step(0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s))
+            did = self._worker.run_round(0.0 if did or served else min(wait_s, self._worker.rest_s(), self._poll_s))
             if self._worker.unsure:  # the database did not answer
                 self._stop.wait(self._poll_s)
             elif did:
@@ -294,7 +304,7 @@ class PooledWorker:
         heart = self._worker.heart
         while not self._stop.wait(min(max(heart.until - seconds(), WATCH_S), heart.settings.between_s)):
             if heart.lapse():
-                self._worker.bodies.give_up()
+                self._worker.attempts.give_up()
                 self.wake()
 
     def _beats(self) -> None:
@@ -302,8 +312,6 @@ class PooledWorker:
         heart = self._worker.heart
         while not self._stop.is_set():
             try:
-                if heart.store is self._store:
-                    heart.store = self._store.sibling()
                 heart.run_once()
                 self._tell("database_back", "", "it answers again")
             except Exception as problem:  # also a bug: the next beat may get through
@@ -312,7 +320,7 @@ class PooledWorker:
                 self.wake()
             self._beat_now.wait(heart.rest_s if heart.trusted else AGAIN_S)
             self._beat_now.clear()
-        if heart.store is not self._store:
+        if heart.store is not None and heart.store is not self._store:
             with suppress(StoreError):
                 heart.store.close()
 

@@ -12,9 +12,9 @@ from shlex import quote
 from typing import Any
 
 from rhythm.app.views import as_json, moment, moment_of, queue_view, worker_view
+from rhythm.engine.inputs import needed
 from rhythm.engine.payload import load
 from rhythm.engine.recheck import is_due, snapshot_of, waits_of
-from rhythm.engine.turns import needed
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rhythm.engine.inputs import needed, operations, outcome_of
 from rhythm.engine.payload import load
 from rhythm.engine.recheck import has_come
-from rhythm.engine.turns import load_owned, needed, operations, outcome_of
+from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram
 from rhythm.ids import child_id
 from rhythm.limits import DEFAULT_LIMITS

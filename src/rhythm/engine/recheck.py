@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rhythm.engine.turns import inputs_of
+from rhythm.engine.inputs import inputs_of
 from rhythm.errors import InvalidProgram
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from rhythm.engine.inputs import outcome_of
 from rhythm.engine.payload import dump_trusted, load
-from rhythm.engine.turns import CANCELLED_ERROR, dump_owned, load_owned, outcome_of
+from rhythm.engine.rows import CANCELLED_ERROR, dump_owned, load_owned
 from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
 from rhythm.limits import DEFAULT_LIMITS

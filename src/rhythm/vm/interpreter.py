@@ -33,32 +33,32 @@ FAULT_WORK = 100  # what catching a failure costs, in instructions
 HINT_WORK = 3000  # and one whose message says what may have been meant
 
 
-class Turn(Record):
+class TurnEnd(Record):
     """What became of a turn. `drew`: time or chance went into it, so commit it before anything acts on its commands."""
 
     commands: tuple[Command, ...]
     drew: bool
 
 
-class Suspended(Turn):
+class Suspended(TurnEnd):
     """Waits for what `snapshot.awaiting` says. The very snapshot that came in means: nothing has changed."""
 
     snapshot: Snapshot
 
 
-class Continue(Turn):
+class Continue(TurnEnd):
     """The turn's fuel is spent, not a failure: commit, let others run, and go on from the snapshot."""
 
     snapshot: Snapshot
 
 
-class Completed(Turn):
+class Completed(TurnEnd):
     """The execution is over, with this result."""
 
     result: Any
 
 
-class Failed(Turn):
+class Failed(TurnEnd):
     """The execution is over, with this error `{code, message, data}` from this offset of the source."""
 
     error: dict[str, Any]
@@ -66,12 +66,14 @@ class Failed(Turn):
     cancelled: bool = False
 
 
-class Blocked(Turn):
+class Blocked(TurnEnd):
     """The execution is over, by decision: no failure, and no result. The reason is an error `{code, message, data}`."""
 
     error: dict[str, Any]
     at: int
 
+
+Turn = Suspended | Continue | Completed | Failed | Blocked
 
 _CODE: WeakKeyDictionary[Program, tuple[Limits, list[Run]]] = WeakKeyDictionary()
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import random
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from rhythm.engine.payload import dump, load
+from rhythm.engine.payload import dump, dump_trusted, load
+from rhythm.engine.retry import backoff_of
+from rhythm.engine.rows import task_error
 from rhythm.engine.typed import Misfit
 from rhythm.errors import RetryLater, TaskFailed
 from rhythm.record import Record
+from rhythm.store.base import COMPLETED, FAILED
 from rhythm.worker.handlers import Task
 
 _NOT_THE_USERS = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(os.path.dirname(__file__)), "<")
 MESSAGE = 16 * 1024  # characters of what a task says
 CAUSES = 10  # of an exception, shown
+MAX_FRAMES, FRAME_CHARACTERS = 20, 300  # of Python, kept with an error
 
 
 class Ended(Record):
@@ -41,6 +46,32 @@ class Ended(Record):
         return f"{self.error['message'] if self.error else ''}{place}"
 
 
+def retry_s(
+    ended: Ended,
+    task: Task[..., Any],
+    options: Mapping[str, Any],
+    attempt: int,
+    rng: random.Random,
+) -> float | None:
+    """How long to wait before the next attempt; None if this was the last."""
+    if ended.delay_s is not None:
+        return ended.delay_s
+    if ended.error is None or not ended.retry or attempt > options.get("retries", task.retries):
+        return None
+    return backoff_of(dict(options), task.backoff_s).delay_s(attempt, rng.random())
+
+
+def stored_end(ended: Ended) -> tuple[int, str]:
+    """Status and value of an attempt that was the last.
+
+    An error keeps where in the user's Python it arose, for people.
+    """
+    if ended.error is None:
+        return COMPLETED, ended.result
+    frames = [text_of(frame)[:FRAME_CHARACTERS] for frame in ended.frames[-MAX_FRAMES:]]
+    return FAILED, dump_trusted({**ended.error, "frames": frames} if frames else ended.error)
+
+
 def not_begun(task: Task[..., Any], delay_s: float = 0.0) -> Ended:
     """The handler was never called, since that was impossible, or its claim may be another's by now: this was no attempt."""
     return Ended(error=task_error(task.name, "it could not be begun in time"), retry=True, delay_s=delay_s)
@@ -63,12 +94,6 @@ def ended_by(task: Task[..., Any], call: Callable[[], Any]) -> Ended:
         return Ended(dump(value, "result"))
     except BaseException as problem:  # the gate refuses it, or its own way to become JSON is broken
         return Ended(error=task_error(task.name, text_of(problem), "InvalidResult"))
-
-
-def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
-    """The error of a task that failed for good, as `catch (e)` sees it."""
-    shown = f"{type}: {message}" if type and message else type or message
-    return {"code": "TaskFailed", "message": f"task `{name}` failed: {shown}", "data": {"task": name, "type": type}}
 
 
 def _own_error(failure: TaskFailed) -> dict[str, Any]:

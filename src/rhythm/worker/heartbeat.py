@@ -67,11 +67,19 @@ class Heartbeat:
     """
 
     def __init__(
-        self, store: Store, describe: Callable[[], Beat], claims: Callable[[], dict[str, int]], settings: HeartSettings,
+        self,
+        connect: Callable[[], Store],
+        describe: Callable[[], Beat],
+        claims: Callable[[], dict[str, int]],
+        settings: HeartSettings,
         now: Callable[[], float],
-    ) -> None:  # fmt: skip
-        self.store, self.describe, self.claims, self.settings, self.now = store, describe, claims, settings, now
-        self.apart = False  # another thread than the worker's sends the beats
+        apart: bool = False,
+    ) -> None:
+        """`connect`: opens the store that beats are sent to, before the first. `apart`: another
+        thread than the worker's sends them."""
+        self.store: Store | None = None
+        self._connect, self.apart = connect, apart
+        self.describe, self.claims, self.settings, self.now = describe, claims, settings, now
         self.until = float("-inf")  # nobody takes the worker for dead before this
         self._next = self._answered = float("-inf")  # when the next beat is due; the same, as of the last one that got through
         self._prolonged_at = now()
@@ -91,6 +99,8 @@ class Heartbeat:
         sent_at, claims = self.now(), self.claims()
         self._next = sent_at + self.settings.between_s
         prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
+        if self.store is None:
+            self.store = self._connect()
         mine = self.store.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
         with self._lock:
             if prolong and not mine.locked:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump, load
 from rhythm.engine.programs import ProgramCache
-from rhythm.engine.turns import Asking
+from rhythm.engine.rows import Asking
 from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecution, UnknownWorkflow
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
@@ -24,10 +24,12 @@ from rhythm.store.base import WORKFLOW, Execution, NewExecution, NewSignal, Stor
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import seconds
+from rhythm.worker.loop import Worker
+from rhythm.worker.narration import Narrator, Observer
 from rhythm.worker.neighbours import see_off
 from rhythm.worker.services import Services, ServiceSettings
+from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.stuck import why_stuck
-from rhythm.worker.worker import Observer, Worker, WorkerSettings
 
 BATCH = 100
 LOOK_S = 0.05  # between two looks at what runs: a handler may be over its time
@@ -37,12 +39,31 @@ class Runner:
     """What runs workflows of a store in this process. Those that derive from it say where programs come from."""
 
     def __init__(
-        self, store: Store, tasks: Mapping[str, Task[..., Any]], settings: WorkerSettings, observe: Observer | None,
-        now: Callable[[], float], clock_us: Callable[[], int],
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        tasks: Mapping[str, Task[..., Any]],
+        settings: WorkerSettings,
+        observe: Observer | None,
+        now: Callable[[], float],
+        clock_us: Callable[[], int],
+        **more: Any,
+    ) -> None:
+        """`more`: what else the worker is given."""
         self.store, self.settings, self.now, self.clock_us = store, settings, now, clock_us
         self.handlers = Handlers()
-        self.worker = Worker(store, self.program, tasks, self.handlers, secrets.token_hex(6), settings, now, random.Random(), observe)
+        self.narrator = Narrator(observe)
+        self.worker = Worker(
+            store,
+            self.program,
+            tasks,
+            self.handlers,
+            secrets.token_hex(6),
+            settings,
+            now=now,
+            rng=random.Random(),
+            narrator=self.narrator,
+            **more,
+        )
 
     def program(self, name: str, version: str | None) -> Program | None:
         """A program by its version; without a version, the one that is current now."""
@@ -75,9 +96,18 @@ class CheckpointingRunner(Runner):
         observe: Observer | None = None, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         now: Callable[[], float] = seconds,
     ) -> None:  # fmt: skip
-        super().__init__(store, tasks, settings or WorkerSettings(), observe, now, clock_us)
+        settings = settings or WorkerSettings()
+        patience_s = settings.patience_s
+        super().__init__(
+            store,
+            tasks,
+            settings,
+            observe,
+            now,
+            clock_us,
+            gives_up=lambda waited_s: waited_s > patience_s,
+        )
         self._programs = ProgramCache()
-        self.worker.gives_up = lambda waited_s: waited_s > self.settings.patience_s
         services = ServiceSettings(crash_limit=self.settings.crash_limit)
         self.services = Services(store, services, now, clock_us, self.program, observe, heart=self.worker.heart)
         self._busy = True  # something has happened here since the services looked
@@ -121,18 +151,19 @@ class CheckpointingRunner(Runner):
 
     def close(self, grace_s: float = 5.0) -> None:
         """Lets end what was begun here for others, and gives back the rest."""
-        self.worker.draining, last = True, self.now() + grace_s
+        last = self.now() + grace_s
+        self.worker.drain()
         while not self.worker.idle and self.now() < last:
-            self.worker.step(LOOK_S)
+            self.worker.run_round(LOOK_S)
         try:
             self.worker.stop()
         except StoreError as problem:
-            self.worker.complain("claims_left", "", f"they expire by themselves: {problem}")
+            self.narrator.complain("claims_left", "", f"they expire by themselves: {problem}")
         self.handlers.close()
 
     def _round(self) -> None:
         did, wait_s = self.services.run(self._busy)
-        self._busy = self.worker.step(0.0 if did or self._busy else min(wait_s, LOOK_S))
+        self._busy = self.worker.run_round(0.0 if did or self._busy else min(wait_s, LOOK_S))
 
 
 class Clock:
@@ -179,8 +210,15 @@ class InProcessRunner(Runner):
         self.clock, self.find = clock, find
         settings = WorkerSettings(concurrency=200, one_queue=True, claim_ttl_s=1e9, dead_after_s=1e9, beat_s=1e9, missing_task_grace_s=0.0,
                                   asking=Asking(None))  # fmt: skip
-        super().__init__(make_store(clock.us), tasks, settings, observe, clock.seconds, clock.us)
-        self.worker.why_missing = why_missing
+        super().__init__(
+            make_store(clock.us),
+            tasks,
+            settings,
+            observe,
+            clock.seconds,
+            clock.us,
+            why_missing=why_missing,
+        )
 
     def program(self, name: str, version: str | None) -> Program | None:
         return self.find(name)
@@ -221,9 +259,9 @@ class InProcessRunner(Runner):
     def _go_on(self) -> bool:
         """Does what there is to do next; false when nothing can happen any more."""
         fired, due = self.store.fire_timers(BATCH)
-        if self.worker.step() or fired:
+        if self.worker.run_round() or fired:
             return True
-        if self.worker.bodies.running:
+        if self.worker.attempts.running:
             self._wait_for_handlers(due)
         elif not self.store.sweep(BATCH):
             if due is None:
@@ -233,4 +271,4 @@ class InProcessRunner(Runner):
 
     def _wait_for_handlers(self, due: int | None) -> None:
         """Until one ends, or something is due, or for a moment."""
-        self.worker.step(LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0))
+        self.worker.run_round(LOOK_S if due is None else max(min((due - self.clock.us()) / 1e6, LOOK_S), 0.0))

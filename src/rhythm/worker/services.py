@@ -14,9 +14,9 @@ from math import inf
 from typing import ClassVar
 
 from rhythm.engine import schedules
+from rhythm.engine.inputs import needed
 from rhythm.engine.payload import load
 from rhythm.engine.recheck import could_go_on, snapshot_of, timers_of
-from rhythm.engine.turns import Programs, needed
 from rhythm.errors import InvalidProgram, StoreError, UnknownWorkflow
 from rhythm.ids import encode_id
 from rhythm.ir.program import Program
@@ -24,6 +24,7 @@ from rhythm.record import Record
 from rhythm.store.base import TERMINAL, Store
 from rhythm.store.schedules import Fire, Firing
 from rhythm.worker.heartbeat import Heartbeat
+from rhythm.worker.loading import Programs
 
 BETWEEN_LOOKS_S = 0.01  # at timers, while workflows move on and may set earlier ones
 SKEW_S = 0.05  # a timer that is due here and not yet in the database: our clock is ahead of its

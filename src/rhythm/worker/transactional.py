@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rhythm.engine.rows import task_error
 from rhythm.errors import StoreError
 from rhythm.store.base import Store, TaskEnd
 from rhythm.worker.current import Current
-from rhythm.worker.ended import Ended, task_error
+from rhythm.worker.ended import Ended
 
 LATER_S = 1.0  # before a task is tried again whose transaction had no answer
 

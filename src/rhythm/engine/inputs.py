@@ -1,0 +1,167 @@
+"""From rows to the interpreter's inputs: everything that a turn of a workflow may know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rhythm.engine.payload import load
+from rhythm.ids import child_id
+from rhythm.store.base import (
+    APPROVAL,
+    BLOCKED,
+    CANCELLED,
+    COMPLETED,
+    EVENT,
+    WORKFLOW,
+    ChildOutcome,
+    Loaded,
+    Mail,
+    Needed,
+)
+from rhythm.store.provenance import Provenance, load_authority
+from rhythm.vm.builtins import show_time
+from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
+from rhythm.vm.plans import Plan, items_of, numbers
+from rhythm.vm.snapshot import Snapshot
+
+
+def needed(id: str, snapshot: Snapshot) -> Needed:
+    """What must be read to know whether the workflow can go on.
+
+    That is what it awaits, and what groups in the background hold back.
+    """
+    plan = snapshot.awaiting
+    started = snapshot.locals.get(STARTED, {}).values()
+    behind = [n for kept in started if "concurrency" in kept for n in numbers(kept)]
+    if plan is None:
+        return Needed(id, tuple(behind))
+    plain_all = plan["op"] == "all" and "first" in plan
+    limited = plan.get("need") or plan.get("concurrency") or behind
+    whole = plain_all and not limited
+    return Needed(id, (*numbers(plan), *behind), whole, fails=not plan.get("settle"))
+
+
+def inputs_of(
+    loaded: Loaded,
+    snapshot: Snapshot,
+    outcomes: Iterable[ChildOutcome],
+    mail: Iterable[Mail],
+    seed: str,
+    now_us: int,
+) -> Inputs:
+    """Everything a turn of the workflow may know."""
+    ops, ended = dict(operations(snapshot.awaiting)), list(outcomes)
+    need = needed(loaded.id, snapshot)
+    undecided = need.whole and len(ended) < len(need.numbers)  # the store has not told which ended
+    return Inputs(
+        now=moment(now_us),
+        seed=seed,
+        inputs=load(loaded.inputs),
+        ctx=_context(loaded),
+        outcomes={outcome.n: outcome_of(loaded.id, loaded.name, outcome, ops.get(outcome.n, "")) for outcome in ended},
+        asked=frozenset(() if undecided else need.numbers),
+        signals=[Signal(m.id, m.name, load(m.payload), m.received_at / 1e6) for m in mail],
+        cancel=loaded.ending,
+        resume_data=resume_data(loaded),
+        forbidden=forbidden(loaded.authority),
+    )
+
+
+def _context(loaded: Loaded) -> dict[str, Any]:
+    return {
+        "id": loaded.id,
+        "workflow": loaded.name,
+        "version": loaded.version,
+        "started_at": moment(loaded.created_at),
+        "attempt": 1,
+        "parent_id": loaded.parent_id,
+    }
+
+
+def forbidden(authority: str | None) -> frozenset[str]:
+    """Which of `publish` and `send` the workflow may not do, by the rights of who asked for it.
+
+    An event reaches everybody, so each of them must have been allowed to signal anything. A signal
+    reaches somebody, and who that may be is judged where it arrives.
+    """
+    asked = Provenance(authority=load_authority(authority))
+    allowed = {
+        "publish": asked.allows("execution:signal"),
+        "send": asked.allows_some("execution:signal"),
+    }
+    return frozenset(operation for operation, may in allowed.items() if not may)
+
+
+def resume_data(loaded: Loaded) -> dict[str, Any] | None:
+    """What was given with the resumes since its last turn, the later over the earlier."""
+    pending = [load(data) for _, data in load(loaded.resumes)] if loaded.resumes else []
+    given = [data for data in pending if isinstance(data, dict)]
+    return {name: value for data in given for name, value in data.items()} if given else None
+
+
+def operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
+    """The operation behind each number of a plan."""
+    if plan is not None and ("items" in plan or "first" in plan):
+        for item in items_of(plan):
+            yield from operations(item)
+    elif plan is not None:
+        yield plan["n"], plan["op"]
+
+
+# how a child has ended
+
+
+def outcome_of(parent_id: str, parent_name: str, row: ChildOutcome, operation: str) -> Outcome:
+    """How a child has ended, as its parent sees it."""
+    ended_at = row.ended_at / 1e6
+    if row.status == CANCELLED:
+        return Outcome("cancelled", None, ended_at)
+    if row.type is None:
+        return Outcome("completed", None, ended_at)
+    value = load(row.value)
+    if row.type == APPROVAL:
+        return Outcome("completed", {**value, "at": moment(row.ended_at)}, ended_at)
+    if row.type == EVENT:
+        return _event_outcome(row, value, ended_at)
+    if row.status == COMPLETED:
+        return Outcome("completed", value, ended_at)
+    value = without_frames(value)
+    if row.type == WORKFLOW:
+        # only a child that is awaited by its id can be taken for a branch
+        is_branch = row.name == parent_name and operation != "workflow"
+        child = f"a branch of `{row.name}`" if is_branch else f"`{row.name}`"
+        blocked = row.status == BLOCKED
+        value = _child_error(child_id(parent_id, row.n), child, value, blocked)
+    return Outcome("failed", value, ended_at)
+
+
+def without_frames(error: dict[str, Any]) -> dict[str, Any]:
+    """An error as workflows see it: the lines of Python in it are for people."""
+    return {name: value for name, value in error.items() if name != "frames"}
+
+
+def _child_error(id: str, child: str, error: dict[str, Any], blocked: bool) -> dict[str, Any]:
+    """The error of a child workflow as its parent sees it, without the place in the child's text."""
+    error.pop("at", None)
+    data = {"id": id, "error": error}
+    if error["code"] == "Timeout" and error["data"] == {"execution": id}:
+        return {"code": "Timeout", "message": error["message"], "data": data}
+    how = "was blocked" if blocked else "failed"
+    message = f"{child} {how}: {error['message']}"
+    return {"code": "ChildFailed", "message": message, "data": data}
+
+
+def _event_outcome(row: ChildOutcome, value: Any, ended_at: float) -> Outcome:
+    if row.status == COMPLETED:
+        at = moment(value["at"])
+        event = {"id": value["id"], "type": row.name, "data": value["data"], "at": at}
+        return Outcome("completed", event, ended_at)
+    message = f"no event `{row.name}` came in time"
+    return Outcome("failed", {"code": "Timeout", "message": message, "data": None}, ended_at)
+
+
+def moment(us: int) -> str:
+    """Microseconds since 1970 as a time of the language."""
+    return show_time(datetime.fromtimestamp(us / 1e6, UTC))

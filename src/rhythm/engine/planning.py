@@ -1,0 +1,447 @@
+"""From what the interpreter answered to the rows of one commit. Pure: every `TurnCommit` is made here.
+
+What a commit refers to by name, programs and the settings of tasks, is read before (`Known`), and
+what its owner may run itself is a value (`Capacity`). So the same turn always gives the same
+commit, and nothing here can fail because of a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import Any
+
+from rhythm.engine.payload import dump_trusted, load
+from rhythm.engine.rows import Asking, EndedTasks, Known, OwnedEnd, Rows, dump_owned
+from rhythm.ir.program import Program
+from rhythm.record import Record
+from rhythm.store.approvals import NewApproval
+from rhythm.store.base import (
+    BLOCKED,
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PAUSED,
+    SUSPENDED,
+    Done,
+    Loaded,
+    NewEvent,
+    NewExecution,
+    NewSignal,
+    NewTimer,
+    NewWait,
+    TaskEnd,
+    TurnCommit,
+)
+from rhythm.vm import commands as c
+from rhythm.vm.builtins import parse_time
+from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
+from rhythm.vm.machine import STARTED
+from rhythm.vm.plans import Plan, fresh, has_signals, items_of, numbers
+from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
+
+# Tasks of one await that its owner runs itself: each end is a commit of the workflow, which for
+# more of them the queue does cheaper.
+MAX_OWNED = 10
+TIMED = ("sleep", "signal", "event")  # whose timer, or wait, is forgotten when it is over
+
+
+class Capacity(Record):
+    """What the owner of a workflow may run itself, now."""
+
+    slots: int  # handlers that may begin
+    tasks: Container[str]  # those it has, and that need no row of their own
+    queues: Container[str]  # those it serves, and that are not paused
+
+    def runs(self, name: str, queue: str) -> bool:
+        """Whether a task of this name and queue may begin here without a row."""
+        return self.slots > 0 and name in self.tasks and queue in self.queues
+
+    def less(self, slots: int) -> Capacity:
+        """What is left after so many slots were taken."""
+        return self.replace(slots=self.slots - slots) if slots else self
+
+
+class Position(Record):
+    """Where a workflow stands, as its owner knows it."""
+
+    loaded: Loaded
+    snapshot: Snapshot
+    fence: int
+    wakes: int
+    owned: Mapping[int, c.StartTask] = {}  # awaited tasks that have no row
+    running_s: Mapping[int, float] = {}  # of these, how long their handlers have been running here
+
+
+class Planned(Record):
+    """A commit, and what its workflow is once it is made."""
+
+    commit: TurnCommit
+    snapshot: Snapshot
+    owned: Mapping[int, c.StartTask] = {}  # tasks that its owner runs itself
+    look_again: bool = False  # what it awaits may have ended before this turn: load before parking
+    slots: int = 0  # of the capacity, taken by tasks that begin with it
+    snapshot_bytes: int = 0  # as JSON
+
+
+class Planner:
+    """Makes the commits of one worker's workflows.
+
+    `only_queue`: where everything goes, whatever calls say: nobody else is there.
+    """
+
+    def __init__(
+        self,
+        worker: str,
+        only_queue: str | None = None,
+        asking: Asking | None = None,
+        claim_ttl_s: float = 0.0,
+    ) -> None:
+        self.worker, self.only_queue, self.claim_ttl_s = worker, only_queue, claim_ttl_s
+        self.asking = asking or Asking()
+
+    def turn(
+        self,
+        at: Position,
+        program: Program,
+        turn: Turn,
+        known: Known,
+        capacity: Capacity,
+        ended: EndedTasks,
+        *,
+        mail_read: bool = True,
+        keep: bool = True,
+    ) -> Planned:
+        """The commit of a turn that began at `at`, with the ends of the owned tasks that led to it.
+
+        `mail_read`: whether the turn knew the mailbox; if not, the signal that it waits for now may
+        lie there. `keep`: whether the owner may keep it, if it has something to do at once.
+        """
+        rows = _TurnRows(self, at, program, self._rows(at.loaded, known), ended)
+        for command in turn.commands:
+            rows.add(command)
+        match turn:
+            case Completed():
+                result = dump_trusted(turn.result)
+                return Planned(rows.finish(COMPLETED, "completed", result), at.snapshot)
+            case Failed():
+                return Planned(_failed(at.loaded, program, turn, rows), at.snapshot)
+            case Blocked():
+                reason = dump_trusted({**turn.error, "at": list(program.position(turn.at))})
+                return Planned(rows.finish(BLOCKED, "blocked", reason), at.snapshot)
+            case Suspended() | Continue():
+                return _going_on(at, turn, rows, capacity, mail_read, keep)
+
+    def ended_tasks(self, loaded: Loaded, ends: Sequence[OwnedEnd], known: Known) -> EndedTasks:
+        """The rows of owned tasks that have ended."""
+        return self._rows(loaded, known).ended(ends)
+
+    def tasks_ended(self, at: Position, ended: EndedTasks) -> Planned:
+        """Some of its tasks have ended, and nothing follows from it yet."""
+        left = ended.left_of(at.owned)
+        rows = {"done": ended.done, "starts": ended.retries}
+        return self._staying(at, "own" if left else "park", "task", left, **rows)
+
+    def promote(self, at: Position, long: Sequence[int], known: Known) -> Planned:
+        """Owned tasks that last get rows: then people see them, and they outlive the claim."""
+        rows = self._rows(at.loaded, known)
+        starts = tuple(rows.running(at.owned[n], at.running_s[n]) for n in long)
+        left = {n: command for n, command in at.owned.items() if n not in long}
+        new = {"starts": starts, "promoted": tuple(long), "claim_ttl_s": self.claim_ttl_s}
+        return self._staying(at, "own" if left else "park", "promoted", left, **new)
+
+    def runs_owned(self, at: Position, known: Known, capacity: Capacity) -> bool:
+        """Whether whoever has taken the workflow over may run its owned tasks itself."""
+        rows, commands = self._rows(at.loaded, known), at.owned.values()
+        fits = len(commands) <= capacity.slots
+        return fits and all(capacity.runs(each.name, rows.queue(each)) for each in commands)
+
+    def queue_owned(self, at: Position, known: Known, crashes: int, crash_limit: int) -> Planned:
+        """Owned tasks that nobody runs go to the queue, which counts their attempts from now on.
+
+        Those beside which `crash_limit` workers have died fail.
+        """
+        rows, commands = self._rows(at.loaded, known), at.owned.values()
+        if crashes < crash_limit:
+            starts = tuple(rows.task(command, crashes) for command in commands)
+            return self._staying(at, "park", "queued", {}, starts=starts)
+        done = tuple(rows.quarantined(command, crashes) for command in commands)
+        return self._staying(at, "own", "queued", {}, done=done).replace(look_again=True)
+
+    def failure(self, at: Position, code: str, message: str) -> Planned:
+        """The workflow fails, for a reason that its program knows nothing of."""
+        error = dump_trusted({"code": code, "message": message, "data": None})
+        commit = self.base(at).replace(end="finish", cause=code, status=FAILED, value=error)
+        return Planned(commit, at.snapshot)
+
+    def base(self, at: Position) -> TurnCommit:
+        """The commit of a turn, before anything of it is known."""
+        id, seq, resumed = at.loaded.id, at.loaded.seq, _resumed(at.loaded)
+        return TurnCommit(id, seq, at.fence, at.wakes, "park", self.worker, "turn", owned=None, resumed=resumed)
+
+    def _staying(self, at: Position, end: str, cause: str, left: Mapping[int, c.StartTask], **rows: Any) -> Planned:
+        """A commit that leaves the workflow at the await where it is."""
+        id, seq, snapshot = at.loaded.id, at.loaded.seq, at.snapshot
+        commit = TurnCommit(
+            id,
+            seq,
+            at.fence,
+            at.wakes,
+            end,
+            self.worker,
+            cause,
+            statement=snapshot.statement_index,
+            owned=dump_owned(left.values()),
+            awaiting=dump_trusted(snapshot.awaiting),
+            status=status_of(snapshot.awaiting),
+            **rows,
+        )
+        return Planned(commit, snapshot, left)
+
+    def _rows(self, loaded: Loaded, known: Known) -> Rows:
+        return Rows(loaded, known, self.only_queue, self.asking)
+
+
+def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
+    """The workflow fails in place of a turn that the store has refused."""
+    error = dump_trusted({"code": code, "message": message, "data": None})
+    commit = TurnCommit(turn.id, turn.seq, turn.fence, turn.wakes, "finish", turn.worker, "failed", owned=None)
+    return commit.replace(status=FAILED, value=error)
+
+
+def task_in_place_of(end: TaskEnd, code: str, message: str) -> TaskEnd:
+    """The task fails in place of an end that the store has refused."""
+    error = dump_trusted({"code": code, "message": message, "data": None})
+    return end.replace(status=FAILED, value=error, retry_s=None)
+
+
+# of a workflow that goes on, or fails
+
+
+def _going_on(
+    at: Position,
+    turn: Suspended | Continue,
+    rows: _TurnRows,
+    capacity: Capacity,
+    mail_read: bool,
+    keep: bool,
+) -> Planned:
+    after = turn.snapshot
+    own = rows.own(after.awaiting, capacity)
+    again = isinstance(turn, Continue) or rows.may_have_ended(at.snapshot, after, mail_read)
+    end = "own" if own or again else "park"
+    if end == "own" and not keep and not at.running_s:
+        end = "yield"
+    data = encode_snapshot(after)
+    commit = rows.commit(
+        end=end,
+        snapshot=pack(data),
+        statement=after.statement_index,
+        owned=dump_owned(own.values()),
+        awaiting=dump_trusted(after.awaiting),
+        status=status_of(after.awaiting),
+        cause="continue" if isinstance(turn, Continue) else "turn",
+        settled=_settled(at.snapshot, after),
+    )
+    return Planned(commit, after, own, again, 0 if end == "yield" else len(own), len(data))
+
+
+def _failed(loaded: Loaded, program: Program, turn: Failed, rows: _TurnRows) -> TurnCommit:
+    """A workflow whose time was over has failed; one that was cancelled has not."""
+    late = turn.cancelled and loaded.timed_out and not loaded.cancel_requested
+    error = _timeout(loaded) if late else turn.error
+    value = dump_trusted({**error, "at": list(program.position(turn.at))})
+    if turn.cancelled and not late:
+        return rows.finish(CANCELLED, "cancelled", value)
+    return rows.finish(FAILED, "failed", value)
+
+
+def _timeout(loaded: Loaded) -> dict[str, Any]:
+    """The error of an execution whose time was over.
+
+    By its data its parent tells this from an error that the child made itself.
+    """
+    message = f"`{loaded.name}` took longer than it may"
+    return {"code": "Timeout", "message": message, "data": {"execution": loaded.id}}
+
+
+def status_of(plan: Plan | None) -> int:
+    """Who waits for a person or an outside event is paused; else it waits for the system."""
+    return PAUSED if plan is not None and _from_outside(plan) else SUSPENDED
+
+
+def _from_outside(plan: Plan) -> bool:
+    if "items" in plan:
+        return any(map(_from_outside, plan["items"]))
+    return (plan["of"] if "first" in plan else plan)["op"] in ("approval", "event")
+
+
+def _resumed(loaded: Loaded) -> int | None:
+    """The last of what let it go on since its turn before."""
+    pending = load(loaded.resumes) if loaded.resumes else []
+    return max(id for id, _ in pending) if pending else None
+
+
+class _TurnRows:
+    """The rows that the commands of one turn ask for."""
+
+    def __init__(self, planner: Planner, at: Position, program: Program, rows: Rows, ended: EndedTasks) -> None:
+        self.planner, self.at, self.program, self.rows, self.ended = planner, at, program, rows, ended
+        # tasks without a row: those that its owner does not run itself get one
+        self.tasks: dict[int, c.StartTask] = ended.left_of(at.owned) if at.owned else {}
+        self.children: list[NewExecution] = []
+        self.refused: list[Done] = []
+        self.timers: list[NewTimer] = []
+        self.waits: list[NewWait] = []
+        self.approvals: list[NewApproval] = []
+        self.consumed: list[str] = []
+        self.cancels: list[tuple[int, int]] = []
+        self.releases: list[tuple[int, int]] = []
+        self.signals: list[NewSignal] = []
+        self.events: list[NewEvent] = []
+        # Counts up with every event of this turn: those from before are not for a child that is
+        # started after them.
+        self.later_us = 0
+        self.attributes: dict[str, Any] = {}
+
+    def add(self, command: c.Command) -> None:
+        match command:
+            case c.StartTask() | c.StartWorkflow() if why := self.rows.unsupported(command):
+                self.refused.append(self.rows.refused(command, "Unsupported", why))
+            case c.StartTask(n):
+                self.tasks[n] = command
+            case c.StartWorkflow():
+                self._workflow(command)
+            case c.StartBranch(n, branch, locals, held):
+                first, inputs = Snapshot(self.program.branches[branch], locals), self.at.loaded.inputs
+                snapshot = pack(encode_snapshot(first))
+                child = self.rows.child(n, self.program, inputs, {}, held, self.later_us, snapshot)
+                self.children.append(child)
+            case c.StartTimer(n, delay_s, until, held):
+                at = None if until is None else int(parse_time(until).timestamp() * 1e6)
+                self.timers.append(NewTimer(n, delay_s, at, held))
+            case c.WaitEvent(n, type, where, timeout_s, held):
+                self.waits.append(NewWait(n, type, dump_trusted(where), timeout_s, held))
+            case c.RequestApproval():
+                self.approvals.append(self.rows.approval(command))
+            case c.Release(first, last):
+                self.releases.append((first, last))
+            case c.Cancel(first, last):
+                self._cancel(first, last)
+            case c.TakeSignal(id):
+                self.consumed.append(id)
+            case c.Send(to, name, payload):
+                id, sender = self._message_id(len(self.signals)), self.at.loaded.id
+                self.signals.append(NewSignal(id, to, name, dump_trusted(payload), sender))
+            case c.Publish(type, data):
+                id, sender = self._message_id(len(self.events)), self.at.loaded.id
+                event = NewEvent(id, type, dump_trusted(data), self.later_us, execution_id=sender)
+                self.events.append(event)
+                self.later_us += 1
+            case c.SetAttribute(name, value):
+                self.attributes[name] = value
+
+    def _message_id(self, number: int) -> str:
+        """A turn that is computed twice sends the same signal, and publishes the same event."""
+        return f"{self.at.loaded.id}#{self.at.loaded.seq + 1}.{number}"
+
+    def _workflow(self, command: c.StartWorkflow) -> None:
+        program = self.rows.known.programs[command.name, command.options.get("version")]
+        if isinstance(program, str):
+            return self.refused.append(self.rows.refused(command, "ChildFailed", program))
+        inputs, options = dump_trusted(command.inputs), command.options
+        child = self.rows.child(command.n, program, inputs, options, command.held, self.later_us)
+        return self.children.append(child)
+
+    def _cancel(self, first: int, last: int) -> None:
+        """What has no row yet is not started."""
+        for n in [n for n in self.tasks if first <= n <= last]:
+            self.refused.append(self.rows.cancelled(self.tasks.pop(n)))
+        self.cancels.append((first, last))
+
+    def own(self, plan: Plan | None, capacity: Capacity) -> dict[int, c.StartTask]:
+        """Takes the tasks that the owner runs itself: a lone one, or all of an `all`.
+
+        Nothing else can settle those earlier.
+        """
+        if plan is None or not _settles_with_all(plan):
+            return {}
+        awaited = list(dict.fromkeys(numbers(plan)))  # an id may be in a group twice
+        fits = 0 < len(awaited) <= min(MAX_OWNED, capacity.slots)
+        if not fits or not all(self._runs_here(n, capacity) for n in awaited):
+            return {}
+        return {n: self.tasks.pop(n) for n in awaited}
+
+    def _runs_here(self, n: int, capacity: Capacity) -> bool:
+        command = self.tasks.get(n)
+        return command is not None and capacity.runs(command.name, self.rows.queue(command))
+
+    def may_have_ended(self, before: Snapshot, after: Snapshot, mail_read: bool) -> bool:
+        """Whether what the workflow awaits now may have ended already, unseen by this turn."""
+        plan = after.awaiting
+        if self.refused:
+            return True
+        if plan is None:
+            return False
+        awaited = list(numbers(plan))
+        older = any(n < before.next_child for n in awaited)
+        cancelled = any(first <= n <= last for n in awaited for first, last in self.cancels)
+        return older or cancelled or (not mail_read and has_signals(plan))
+
+    def finish(self, status: int, cause: str, value: str) -> TurnCommit:
+        """The commit of the last turn."""
+        return self.commit(end="finish", status=status, cause=cause, value=value)
+
+    def commit(self, **changes: Any) -> TurnCommit:
+        """The commit with all rows; tasks that nobody has taken by now go to the queue."""
+        promoted = tuple(n for n in self.tasks if n in self.at.running_s)
+        return self.planner.base(self.at).replace(
+            **changes,
+            done=(*self.ended.done, *self.refused),
+            starts=(*self._queued(), *self.children, *self.ended.retries),
+            timers=tuple(self.timers),
+            waits=tuple(self.waits),
+            approvals=tuple(self.approvals),
+            consumed=tuple(self.consumed),
+            cancels=tuple(self.cancels),
+            releases=tuple(self.releases),
+            signals=tuple(self.signals),
+            events=tuple(self.events),
+            attributes=dump_trusted(self.attributes) if self.attributes else None,
+            promoted=promoted,
+            claim_ttl_s=self.planner.claim_ttl_s if promoted else 0.0,
+        )
+
+    def _queued(self) -> Iterator[NewExecution]:
+        """The tasks that the owner does not begin; some may be running already."""
+        running_s = self.at.running_s
+        for n, command in self.tasks.items():
+            yield self.rows.running(command, running_s[n]) if n in running_s else self.rows.task(command)
+
+
+def _settles_with_all(plan: Plan) -> bool:
+    """Whether the await ends only when each of its tasks has ended."""
+    if plan["op"] == "task":
+        return True
+    return plan["op"] == "all" and not plan.get("need") and not plan.get("concurrency")
+
+
+def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
+    """The timers and waits of an await that is over: a workflow that sleeps in a loop is not to grow.
+
+    What a program may name by its id it can await again, so only those count that the await started
+    itself; a loop over `completed` comes back to its plan.
+    """
+    plan = before.awaiting
+    if plan is None or "taken" in plan or str(plan["n"]) in before.locals.get(STARTED, {}):
+        return ()
+    if after.awaiting and after.awaiting["n"] == plan["n"]:
+        return ()
+    if "first" in plan and plan["of"]["op"] not in TIMED:
+        return ()
+    group = "first" in plan or "items" in plan
+    leaves = [items_of(plan)[i] for i in fresh(plan)] if group else [plan]
+    return tuple(leaf["n"] for leaf in leaves if _has_timer(leaf))
+
+
+def _has_timer(leaf: Plan) -> bool:
+    return leaf["op"] in TIMED and (leaf["op"] != "signal" or bool(leaf.get("timeout")))

@@ -1,0 +1,289 @@
+"""The rows that a turn asks for: tasks, child workflows, approvals, and ends of owned tasks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from rhythm.engine.payload import dump_trusted, load
+from rhythm.ids import child_id
+from rhythm.ir.program import Program
+from rhythm.record import Record
+from rhythm.store.approvals import NewApproval
+from rhythm.store.base import CANCELLED, COMPLETED, FAILED, TASK, WORKFLOW, Done, Loaded, NewExecution
+from rhythm.vm import commands as c
+
+
+class TaskPolicy(Protocol):
+    """What a task was declared with, here or by another worker."""
+
+    @property
+    def queue(self) -> str | None: ...
+
+    @property
+    def retries(self) -> int: ...
+
+
+class Known(Record):
+    """What a turn refers to by name, read before it is planned."""
+
+    tasks: Mapping[str, TaskPolicy]
+    programs: Mapping[tuple[str, str | None], Program | str] = {}  # or why there is none
+
+
+class Asking(Record):
+    """How people are asked where a workflow does not say it."""
+
+    timeout_s: float | None = 86_400.0  # None: as long as they like
+    auto_escalate: bool = False  # when the time of one is over, the next is asked
+    notify: str = ""  # the task that tells them
+
+
+class OwnedEnd(Record):
+    """How an attempt at an owned task ended."""
+
+    command: c.StartTask
+    status: int
+    value: str
+    attempt: int
+    took_s: float
+    retry_s: float | None = None  # before the next attempt; None: this was the last
+    counts: bool = True  # false: the handler asked to be called later, which is no attempt
+
+
+class EndedTasks(Record):
+    """The rows of owned tasks whose attempts have ended."""
+
+    done: tuple[Done, ...] = ()  # for good
+    retries: tuple[NewExecution, ...] = ()  # to be tried again, from the queue
+
+    def left_of(self, owned: Mapping[int, c.StartTask]) -> dict[int, c.StartTask]:
+        """The owned tasks without those that have ended."""
+        gone = {row.n for row in self.done} | {row.child_no for row in self.retries}
+        return {n: command for n, command in owned.items() if n not in gone}
+
+
+class Rows:
+    """Makes the rows of one workflow's turn.
+
+    `only_queue`: where everything goes, whatever calls say: nobody else is there.
+    """
+
+    def __init__(self, loaded: Loaded, known: Known, only_queue: str | None, asking: Asking) -> None:
+        self.loaded, self.known, self.only_queue, self.asking = loaded, known, only_queue, asking
+
+    # tasks
+
+    def queue(self, command: c.StartTask) -> str:
+        """Where a task goes: what the call says, else the task itself, else its workflow."""
+        policy = self.known.tasks.get(command.name)
+        declared = policy.queue if policy else None
+        called = command.options.get("queue")
+        return str(self.only_queue or called or declared or self.loaded.queue)
+
+    def task(self, command: c.StartTask, attempt: int = 0, delay_s: float = 0.0, ran_s: float = 0.0) -> NewExecution:
+        """A task that goes to the queue; `attempt`, `ran_s`: what its owner has tried before."""
+        loaded = self.loaded
+        return NewExecution(
+            child_id(loaded.id, command.n),
+            TASK,
+            command.name,
+            self.queue(command),
+            dump_trusted(command.inputs),
+            priority=command.options.get("priority", loaded.priority),
+            parent_id=loaded.id,
+            child_no=command.n,
+            root_id=loaded.root_id,
+            max_attempts=self._max_attempts(command),
+            attempt=attempt,
+            options=dump_options(command),
+            delay_s=delay_s,
+            held=command.held,
+            later_us=-int(ran_s * 1e6),
+        )
+
+    def running(self, command: c.StartTask, ran_s: float) -> NewExecution:
+        """A task that its owner is running, and that gets a row."""
+        return self.task(command, attempt=1, ran_s=ran_s)
+
+    def _max_attempts(self, command: c.StartTask) -> int:
+        policy = self.known.tasks.get(command.name)
+        return int(command.options.get("retries", policy.retries if policy else 0)) + 1
+
+    def ended(self, ends: Sequence[OwnedEnd]) -> EndedTasks:
+        """Owned tasks that have ended; after a cancel nothing is tried again."""
+        done: list[Done] = []
+        retries: list[NewExecution] = []
+        for end in ends:
+            if end.retry_s is not None and not self.loaded.cancel_requested:
+                retries.append(self._retry(end, max(end.retry_s, 1e-6)))
+            else:
+                done.append(self._done(end))
+        return EndedTasks(tuple(done), tuple(retries))
+
+    def _retry(self, end: OwnedEnd, delay_s: float) -> NewExecution:
+        attempts = end.attempt if end.counts else end.attempt - 1
+        row = self.task(end.command, attempts, delay_s, end.took_s)
+        return row.replace(failed=end.value if attempts else None)
+
+    def _done(self, end: OwnedEnd) -> Done:
+        command, inputs = end.command, dump_trusted(end.command.inputs)
+        queue, took_us = self.queue(command), int(end.took_s * 1e6)
+        row = Done(command.n, command.name, queue, inputs, end.status, end.value, end.attempt, took_us)
+        return row if end.status == COMPLETED else row.replace(options=dump_options(command))
+
+    def quarantined(self, command: c.StartTask, crashes: int) -> Done:
+        """A task beside which too many workers have died."""
+        error = dump_trusted(task_error(command.name, f"its worker died {crashes} times"))
+        return self._unrun(command, FAILED, error, crashes)
+
+    def cancelled(self, command: c.StartTask) -> Done:
+        """A task that was cancelled before it began; its row tells whoever asks later."""
+        return self._unrun(command, CANCELLED, CANCELLED_ERROR, 0)
+
+    def _unrun(self, command: c.StartTask, status: int, error: str, attempts: int) -> Done:
+        queue, inputs, options = self.loaded.queue, dump_trusted(command.inputs), dump_options(command)
+        return Done(command.n, command.name, queue, inputs, status, error, attempts, 0, options)
+
+    def refused(self, command: c.StartTask | c.StartWorkflow, code: str, message: str) -> Done:
+        """A call that has failed before it began."""
+        error = dump_trusted({"code": code, "message": message, "data": None})
+        return Done(command.n, command.name, self.loaded.queue, "null", FAILED, error, 0, 0)
+
+    def unsupported(self, command: c.StartTask | c.StartWorkflow) -> str:
+        """Why a call cannot be made: a promise that is not kept is worse than an error.
+
+        Where nobody else is, in a store of its own, there is nothing to promise.
+        """
+        asked = [f"`{name}`" for name in ("key", "id") if name in command.options]
+        if not asked or self.only_queue is not None:
+            return ""
+        return f"the option {asked[0]} of `{command.name}` is not there yet: leave it out"
+
+    # child workflows
+
+    def child(
+        self,
+        n: int,
+        program: Program,
+        inputs: str,
+        options: Mapping[str, Any],
+        held: bool,
+        later_us: int,
+        snapshot: bytes | None = None,
+    ) -> NewExecution:
+        """A child workflow; with a snapshot, a branch of its parent that begins there."""
+        loaded, declared = self.loaded, program.options
+        queue = options.get("queue") or declared.get("queue") or loaded.queue
+        timeout_s = options.get("timeout_s") or (None if snapshot else declared.get("timeout"))
+        return NewExecution(
+            child_id(loaded.id, n),
+            WORKFLOW,
+            program.name,
+            self.only_queue or queue,
+            inputs,
+            program.version,
+            options.get("priority", loaded.priority),
+            loaded.id,
+            n,
+            loaded.root_id,
+            timeout_s=timeout_s,
+            snapshot=snapshot,
+            held=held,
+            later_us=later_us,
+            authority=loaded.authority,
+        )
+
+    # approvals
+
+    def approval(self, command: c.RequestApproval) -> NewApproval:
+        """An approval: whom it asks, how long each has, and who is told."""
+        (role, timeout_s, on_deadline), *others = _stages(command, self.asking)
+        return NewApproval(
+            command.n,
+            role,
+            command.reason,
+            dump_trusted(command.data),
+            command.quorum,
+            command.four_eyes,
+            timeout_s,
+            on_deadline,
+            dump_trusted(others),
+            dump_trusted(self._notification(command)),
+            command.held,
+        )
+
+    def _notification(self, command: c.RequestApproval) -> dict[str, Any] | None:
+        name = command.notify or self.asking.notify
+        if not name:
+            return None
+        call = c.StartTask(0, name, None, {})
+        return {"task": name, "queue": self.queue(call), "attempts": self._max_attempts(call)}
+
+
+def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float | None, str]]:
+    """Who is asked, for how long, and what follows when that time is over: the next one, or nobody."""
+    first = {"role": command.role, "timeout_s": command.timeout_s}
+    asked = [first, *command.escalate]
+    default_s = command.timeout_s if command.timeout_s is not None else asking.timeout_s
+    stages = []
+    for stage, after in zip(asked, (*asked[1:], None), strict=True):
+        own = stage.get("timeout_s")
+        timeout_s = own if own is not None else default_s
+        sooner = None if after is None else after.get("after_s")
+        if sooner is not None and (timeout_s is None or sooner < timeout_s):
+            stages.append((stage["role"], sooner, "escalate"))
+        else:
+            escalates = after is not None and asking.auto_escalate
+            stages.append((stage["role"], timeout_s, "escalate" if escalates else "expire"))
+    return stages
+
+
+# what a turn refers to by name
+
+
+def task_names(commands: Iterable[c.Command], owned: Mapping[int, c.StartTask], asking: Asking) -> set[str]:
+    """The tasks that a turn refers to: `Known` must have what is known of them."""
+    names = {command.name for command in owned.values()}
+    for command in commands:
+        match command:
+            case c.StartTask():
+                names.add(command.name)
+            case c.RequestApproval():
+                names.add(command.notify or asking.notify)
+    return names
+
+
+def workflow_names(commands: Iterable[c.Command]) -> set[tuple[str, str | None]]:
+    """The workflows that a turn starts, with the version that it asks for."""
+    starts = [command for command in commands if isinstance(command, c.StartWorkflow)]
+    return {(command.name, command.options.get("version")) for command in starts}
+
+
+# what rows keep of a task
+
+
+def task_error(name: str, message: str, type: str | None = None) -> dict[str, Any]:
+    """The error of a task that failed for good, as `catch (e)` sees it."""
+    shown = f"{type}: {message}" if type and message else type or message
+    data = {"task": name, "type": type}
+    return {"code": "TaskFailed", "message": f"task `{name}` failed: {shown}", "data": data}
+
+
+CANCELLED_ERROR = dump_trusted({"code": "Cancelled", "message": "it was cancelled", "data": None})
+
+
+def dump_options(command: c.StartTask) -> str:
+    """What the row of a task keeps of its call's options."""
+    kept = ("retries", "backoff", "timeout_s")
+    return dump_trusted({name: value for name, value in command.options.items() if name in kept})
+
+
+def dump_owned(commands: Iterable[c.StartTask]) -> str:
+    """Tasks without rows, as the context keeps them: whoever takes over has exactly these."""
+    return dump_trusted([[each.n, each.name, each.inputs, each.options] for each in commands])
+
+
+def load_owned(text: str) -> dict[int, c.StartTask]:
+    """The tasks of `dump_owned`, by number."""
+    return {n: c.StartTask(n, name, inputs, options) for n, name, inputs, options in load(text)}

@@ -1,0 +1,131 @@
+"""The group commit, and what became of one whose answer was lost.
+
+No answer is not a failure: what was committed is found by its witness, the history row with its
+fence; the rest is sent again if this worker still owns it. The database that answers may have taken
+over from another, and have given the same fence to somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+
+from rhythm.engine.planning import in_place_of, task_in_place_of
+from rhythm.errors import StoreError
+from rhythm.ids import child_id
+from rhythm.record import Record
+from rhythm.store.base import Committed, TaskEnd, TurnCommit
+from rhythm.worker.context import Context
+from rhythm.worker.ended import text_of
+
+
+class Found(Record):
+    """What the database knows of turns whose answers were lost."""
+
+    witnesses: Mapping[str, int] = {}  # the fence with which each was committed, if it was
+    wakes: Mapping[str, int] = {}  # of those that are still claimed
+    mine: Mapping[str, int] = {}  # everything that this worker has claimed
+
+
+class Committer:
+    """Commits the turns and ends of one worker.
+
+    `gives_up`: whether it should stop asking a database that has not answered for so many seconds.
+    """
+
+    def __init__(self, context: Context, gives_up: Callable[[float], bool]) -> None:
+        self.store, self.worker, self.narrator = context.store, context.worker, context.narrator
+        self.claim_ttl_s = context.settings.claim_ttl_s
+        self.now, self.sleep, self.gives_up = context.now, context.sleep, gives_up
+
+    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+        """Commits all of it at once, and tells what became of each turn.
+
+        One that cannot be stored is not to hold up the others: they are sent one by one, and it
+        fails.
+        """
+        try:
+            return self._send(turns, ends)
+        except StoreError:
+            raise
+        except Exception as problem:
+            self.narrator.bug(problem)
+            if len(turns) + len(ends) > 1:
+                return self._one_by_one(turns, ends)
+            message = text_of(f"it cannot be stored: {type(problem).__name__}: {problem}")
+            instead = [in_place_of(turn, "InternalError", message) for turn in turns]
+            failing = [task_in_place_of(end, "InternalError", message) for end in ends]
+            return self._send(instead, failing)
+
+    def _one_by_one(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+        answers = [answer for turn in turns for answer in self.commit([turn], [])]
+        for end in ends:
+            self.commit([], [end])
+        return answers
+
+    def _send(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> list[Committed]:
+        """Sends until everything is settled: answered, found, or lost."""
+        answers: list[Committed] = []
+        began = self.now()
+        for tries in count(1):
+            try:
+                committed = self.store.commit(turns, ends)[0]
+                self.narrator.answered()
+                self.narrator.metrics.committed(len(turns) + len(ends))
+                first = tries == 1
+                return [*answers, *(committed if first else self._repeated(turns, committed))]
+            except StoreError as problem:
+                self.narrator.unanswered(problem, "commit_unknown")
+                self._rest(tries, problem, began)
+            found = self._find(turns)
+            answers += [_settled(turn, found) for turn in turns if turn.id in found.witnesses]
+            turns = [turn for turn in turns if turn.id not in found.witnesses]
+            gone = [turn for turn in turns if found.mine.get(turn.id) != turn.fence]
+            answers += self._repeated(gone, [Committed(turn.id, "lost") for turn in gone])
+            turns = [turn for turn in turns if found.mine.get(turn.id) == turn.fence]
+            ends = [end for end in ends if found.mine.get(end.id) == end.fence]
+            if not turns and not ends:
+                break
+        return answers
+
+    def _repeated(self, turns: Sequence[TurnCommit], committed: Sequence[Committed]) -> list[Committed]:
+        """The answers to a repetition.
+
+        What it has lost, it may have lost to its first sending, which came through after all.
+        """
+        lost = {answer.id for answer in committed if answer.outcome == "lost"}
+        doubtful = [turn for turn in turns if turn.id in lost]
+        found = self._find(doubtful) if doubtful else Found()
+        settled = {turn.id: _settled(turn, found) for turn in doubtful if turn.id in found.witnesses}
+        return [settled.get(answer.id, answer) for answer in committed]
+
+    def _find(self, turns: Sequence[TurnCommit]) -> Found:
+        """What became of the turns. Asked until there is an answer."""
+        began = self.now()
+        for tries in count(1):
+            try:
+                witnesses = {turn.id: self.store.witness(turn.id, turn.seq + 1) for turn in turns}
+                fences = {turn.id: turn.fence for turn in turns}
+                wakes = self.store.extend(fences, self.claim_ttl_s)
+                there = {id: fence for id, fence in witnesses.items() if fence is not None}
+                return Found(there, wakes, self.store.held_by(self.worker))
+            except StoreError as problem:
+                self.narrator.unanswered(problem)
+                self._rest(tries, problem, began)
+        raise AssertionError("it was asked until there was an answer")
+
+    def _rest(self, tries: int, problem: StoreError, began: float) -> None:
+        """The database does not answer: less and less often is it asked again."""
+        if self.gives_up(self.now() - began):
+            raise problem
+        self.sleep(min(0.05 * 2 ** min(tries, 7), 5.0))
+
+
+def _settled(turn: TurnCommit, found: Found) -> Committed:
+    """What became of a turn that is known to be committed, by this worker or by another."""
+    promoted = {n: fence for n in turn.promoted if (fence := found.mine.get(child_id(turn.id, n))) is not None}
+    if found.witnesses[turn.id] != turn.fence:
+        return Committed(turn.id, "lost", promoted=promoted)
+    if turn.id not in found.wakes:
+        return Committed(turn.id, "finished", promoted=promoted)
+    return Committed(turn.id, "woken", found.wakes[turn.id], promoted)

@@ -1,0 +1,76 @@
+"""Loading owned workflows: everything that their next turn may know, in a few statements for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rhythm.engine.inputs import inputs_of, needed
+from rhythm.engine.rows import load_owned
+from rhythm.errors import InvalidProgram, NewerFormat
+from rhythm.ir.program import Program
+from rhythm.store.base import TERMINAL, Loaded
+from rhythm.vm.snapshot import Snapshot, decode_snapshot
+from rhythm.worker.context import Context
+from rhythm.worker.ownership import OwnedWorkflow, Ownership
+
+# by name and version; the current one if none is named. May raise UnknownWorkflow, with advice
+Programs = Callable[[str, str | None], Program | None]
+
+
+class Loader:
+    """Loads the workflows of one worker."""
+
+    def __init__(self, context: Context, programs: Programs, ownership: Ownership) -> None:
+        self.store, self.narrator, self.now = context.store, context.narrator, context.now
+        self.newer_retry_s, self.seed = context.settings.newer_retry_s, context.seed
+        self.programs, self.ownership = programs, ownership
+
+    def load_stale(self) -> None:
+        """Loads those about which something new may be known."""
+        stale = [each for each in self.ownership.workflows.values() if each.stale]
+        if not stale:
+            return
+        began = self.now()
+        rows = {row.id: row for row in self.store.load([each.id for each in stale])}
+        here = [each for each in stale if self._take_row(each, rows.get(each.id), began)]
+        if not here:
+            return
+        outcomes = self.store.outcomes([needed(each.id, each.snapshot) for each in here])
+        mail = self.store.mail([each.id for each in here])
+        for each in here:
+            ended, received = outcomes.get(each.id, ()), mail.get(each.id, ())
+            row, seed = each.row, self.seed()
+            each.inputs = inputs_of(row, each.snapshot, ended, received, seed, row.now)
+            each.known = each.inputs.replace(outcomes={}, asked=(), signals=None)
+            each.outcomes, each.stale = dict(each.inputs.outcomes), False
+
+    def _take_row(self, workflow: OwnedWorkflow, row: Loaded | None, began: float) -> bool:
+        """Whether there is anything to decide for the workflow."""
+        if row is None or row.status >= TERMINAL:
+            self.ownership.forget(workflow.id)
+            self.store.drop({workflow.id: workflow.fence})
+            return False
+        if row.fence > workflow.fence:
+            self.ownership.lose(workflow.id)
+            return False
+        workflow.loaded, workflow.loaded_at = row, began
+        if not self._read_program(workflow, row):
+            return False
+        if not workflow.running:
+            workflow.owned = load_owned(row.owned)
+        return True
+
+    def _read_program(self, workflow: OwnedWorkflow, row: Loaded) -> bool:
+        """Whether this worker is one that can run it; if nobody can, it has no program."""
+        try:
+            workflow.program = self.programs(row.name, row.version)
+            workflow.snapshot = decode_snapshot(row.snapshot) if row.snapshot else Snapshot()
+        except NewerFormat as problem:
+            self.narrator.complain("program_newer", row.id, f"{problem}; it is left to those")
+            self.ownership.forget(row.id)
+            self.store.release({row.id: workflow.fence}, self.newer_retry_s)
+            return False
+        except InvalidProgram as problem:
+            workflow.program = None
+            self.narrator.complain("program_broken", row.id, str(problem))
+        return True

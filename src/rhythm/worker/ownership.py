@@ -1,0 +1,152 @@
+"""What one worker owns: workflows and queued tasks that it has claimed, each with its fence.
+
+A worker does not trust itself longer than the others trust it: it owns nothing beyond the deadline
+of a claim, or after its own heartbeats may have been missed. What it has lost it forgets, and stops
+what runs for it.
+"""
+
+from __future__ import annotations
+
+from rhythm.engine.planning import Planned, Position
+from rhythm.engine.rows import CANCELLED_ERROR
+from rhythm.ids import child_id
+from rhythm.ir.program import Program
+from rhythm.record import Record
+from rhythm.store.base import CANCELLED, Claim, Loaded, TaskEnd
+from rhythm.vm import commands as c
+from rhythm.vm.machine import Inputs, Outcome
+from rhythm.vm.snapshot import Snapshot
+from rhythm.worker.attempts import Attempts
+from rhythm.worker.context import Context
+from rhythm.worker.ended import Ended
+
+NEVER, FOREVER = float("-inf"), float("inf")
+
+
+class TaskAttempt(Record):
+    """An attempt at an owned task that has ended."""
+
+    command: c.StartTask
+    ended: Ended
+    number: int
+    took_s: float
+
+
+class OwnedWorkflow:
+    """A workflow that this worker owns, as it knows it."""
+
+    def __init__(self, claim: Claim, deadline: float, since: float) -> None:
+        self.id, self.fence, self.wakes, self.crashes = claim.id, claim.fence, claim.wakes, claim.crashes
+        self.deadline = deadline  # on the local clock: beyond it somebody else may own it
+        self.since, self.turns = since, 0  # for how long it has had this worker
+        self.stale = True  # must be loaded before anything is decided
+        self.loaded: Loaded | None = None
+        self.loaded_at = 0.0
+        self.program: Program | None = None
+        self.snapshot = Snapshot()
+        self.inputs: Inputs | None = None  # what was loaded and is not decided on yet
+        self.known: Inputs | None = None  # of that, what later turns may know too
+        self.outcomes: dict[int, Outcome] = {}  # of what it awaits: loaded, or of its own tasks since
+        self.owned: dict[int, c.StartTask] = {}  # awaited tasks that have no row
+        self.running: set[int] = set()  # of these, the ones whose handlers run here
+        self.ended: list[TaskAttempt] = []  # not committed yet
+        self.planned: Planned | None = None  # what it is once the commit has succeeded
+
+    @property
+    def row(self) -> Loaded:
+        """Its row, as it was last read."""
+        assert self.loaded is not None, "it is loaded before anything is decided"
+        return self.loaded
+
+    def position(self, running_s: dict[int, float]) -> Position:
+        """Where it stands, as planning wants to know it."""
+        return Position(self.row, self.snapshot, self.fence, self.wakes, self.owned, running_s)
+
+
+class Ownership:
+    """Everything that one worker owns, and until when."""
+
+    def __init__(self, context: Context, attempts: Attempts) -> None:
+        self.worker, self.narrator, self.now = context.worker, context.narrator, context.now
+        self.attempts = attempts
+        # how long a claim may be relied on
+        self.trusted_s = context.settings.claim_ttl_s - context.settings.margin_s
+        self.workflows: dict[str, OwnedWorkflow] = {}
+        self.tasks: dict[str, Claim] = {}  # queued tasks that run here
+        self.ends: list[TaskEnd] = []  # of those, not committed yet
+        self.alive_until = NEVER  # on the local clock: beyond it others may take the worker for dead
+        self.unsure = False  # a call had no answer: must be compared with the database
+
+    @property
+    def empty(self) -> bool:
+        return not (self.workflows or self.tasks or self.ends)
+
+    def fences(self) -> dict[str, int]:
+        """The fence of everything that is owned. Any thread."""
+        workflows, tasks = list(self.workflows.values()), list(self.tasks.values())
+        return {each.id: each.fence for each in workflows} | {each.id: each.fence for each in tasks}
+
+    def deadline(self, since: float) -> float:
+        """How long a claim that was made or prolonged then may be relied on."""
+        return since + self.trusted_s
+
+    def may_begin(self, deadline: float = FOREVER) -> bool:
+        """Whether what was claimed is certainly owned still: asked right before a handler begins."""
+        return self.now() < min(deadline, self.alive_until)
+
+    def take(self, claim: Claim, deadline: float) -> None:
+        """A workflow is owned from now on."""
+        self.workflows[claim.id] = OwnedWorkflow(claim, deadline, self.now())
+
+    def lose(self, id: str) -> None:
+        """The claim has passed to another worker."""
+        self.narrator.claim_lost(id)
+        self.forget(id)
+
+    def lose_older(self, id: str) -> None:
+        """Loses an earlier claim on what was claimed just now.
+
+        What runs under the old claim must not answer for the new one.
+        """
+        if id in self.workflows or id in self.tasks:
+            self.lose(id)
+        elif id in self.attempts.running:  # of a workflow that another has taken over since
+            self.lose(id.rpartition(".")[0])
+
+    def forget(self, id: str) -> None:
+        """Stops what runs for it, and knows it no more."""
+        workflow = self.workflows.pop(id, None)
+        for n in workflow.running if workflow else ():
+            self.stop(child_id(id, n))
+        if self.tasks.pop(id, None):
+            self.stop(id)
+
+    def lapse(self) -> None:
+        """Gives up everything: others may take this worker for dead, and what it owned is theirs."""
+        for id in [*self.workflows, *self.tasks]:
+            self.forget(id)
+        self.unsure = True
+
+    def stop(self, id: str) -> None:
+        """Gives up an attempt that is running here."""
+        if attempt := self.attempts.running.get(id):
+            self.narrator.task_stopped(attempt)
+        self.attempts.stop(id)
+
+    # queued tasks
+
+    def end_task(self, end: TaskEnd) -> None:
+        """A queued task has ended here; its end goes into the next commit."""
+        self.tasks.pop(end.id, None)
+        self.ends.append(end)
+
+    def cancel_task(self, id: str) -> None:
+        """Nobody wants this task any more."""
+        fence = self.tasks[id].fence
+        self.stop(id)
+        self.end_task(TaskEnd(id, fence, CANCELLED, CANCELLED_ERROR, worker=self.worker))
+
+    def take_ends(self) -> list[TaskEnd]:
+        """The ends that are to be committed; they are the caller's then."""
+        ends, self.ends = self.ends, []
+        return ends

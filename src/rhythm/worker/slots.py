@@ -1,0 +1,59 @@
+"""How much more a worker may begin: its slots for handlers, the queues it serves, whether it drains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rhythm.engine.planning import Capacity
+from rhythm.worker.attempts import Attempts
+from rhythm.worker.context import Context
+from rhythm.worker.handlers import Task
+from rhythm.worker.ownership import Ownership
+from rhythm.worker.quarantine import Suspects
+
+
+class Slots:
+    """The slots of one worker."""
+
+    def __init__(
+        self,
+        context: Context,
+        tasks: Mapping[str, Task[..., Any]],
+        attempts: Attempts,
+        ownership: Ownership,
+        suspects: Suspects,
+    ) -> None:
+        self.settings, self.now, self.tasks = context.settings, context.now, tasks
+        self.attempts, self.ownership, self.suspects = attempts, ownership, suspects
+        self.draining = False  # nothing more is claimed
+        self.paused: frozenset[str] = frozenset()  # queues
+
+    @property
+    def free(self) -> int:
+        """Slots without a handler."""
+        return self.settings.concurrency - len(self.attempts.running) - len(self.suspects.waiting)
+
+    def for_claims(self) -> int:
+        """Slots for what is claimed now.
+
+        A workflow between two of its own tasks keeps its slot for the next, else that would go to
+        the queue; but not for ever: others shall have their turn.
+        """
+        if self.suspects.keeps_still:
+            return 0
+        recent = self.now() - self.settings.share_s
+        workflows = self.ownership.workflows.values()
+        return self.free - sum(not each.running and each.since >= recent for each in workflows)
+
+    def capacity(self) -> Capacity:
+        """What may begin here without a row of its own.
+
+        A transactional task needs its row: the claim on it fences the transaction.
+        """
+        own = self.settings.owner_run and not self.draining and not self.suspects.keeps_still
+        return Capacity(
+            self.free if own else 0,
+            frozenset(name for name, task in self.tasks.items() if not task.transactional),
+            frozenset(self.settings.queues) - self.paused,
+        )

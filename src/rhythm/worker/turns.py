@@ -1,0 +1,330 @@
+"""Turns of owned workflows: what to commit next for each, and what follows from the answer.
+
+The thinking is elsewhere and pure: `vm` advances a program, `planning` makes the commit. Here what
+they need is gathered, and their answer is acted on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rhythm.engine.inputs import moment, without_frames
+from rhythm.engine.payload import load
+from rhythm.engine.planning import Capacity, Planned, Planner, Position
+from rhythm.engine.rows import EndedTasks, Known, OwnedEnd, TaskPolicy, task_names, workflow_names
+from rhythm.errors import StoreError, UnknownWorkflow
+from rhythm.ids import child_id
+from rhythm.ir.program import Program
+from rhythm.store.base import (
+    CANCELLED,
+    COMPLETED,
+    ORDERLY,
+    TASK,
+    Claim,
+    Committed,
+    Declaration,
+    Done,
+    TurnCommit,
+)
+from rhythm.vm.interpreter import Suspended, advance
+from rhythm.vm.machine import Inputs, Outcome
+from rhythm.worker.attempts import Attempts
+from rhythm.worker.claiming import Claimer
+from rhythm.worker.context import Context
+from rhythm.worker.dispatch import Dispatcher
+from rhythm.worker.ended import retry_s, stored_end, text_of
+from rhythm.worker.handlers import Task
+from rhythm.worker.loading import Programs
+from rhythm.worker.ownership import OwnedWorkflow, Ownership
+from rhythm.worker.slots import Slots
+
+ALL_CHILDREN = (0, 2**62)  # the numbers of all children, whichever there are
+
+
+class Catalogue:
+    """What is known by name: programs, and the settings of tasks, here or on other workers."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        tasks: Mapping[str, Task[..., Any]],
+        declared: Callable[[str], Declaration | None],
+    ) -> None:
+        self.programs, self.tasks, self.declared = programs, tasks, declared
+
+    def read(self, names: Iterable[str], workflows: Iterable[tuple[str, str | None]] = ()) -> Known:
+        """What a commit refers to. Asked once for each: children of one turn have one version."""
+        elsewhere = {name: found for name in names if name not in self.tasks and (found := self.declared(name)) is not None}
+        tasks: Mapping[str, TaskPolicy] = {**self.tasks, **elsewhere} if elsewhere else self.tasks
+        return Known(tasks, {key: self._program(*key) for key in workflows})
+
+    def _program(self, name: str, version: str | None) -> Program | str:
+        try:
+            return self.programs(name, version) or f"there is no workflow `{name}`"
+        except UnknownWorkflow as advice:
+            return str(advice)
+
+
+class Turns:
+    """Decides for the workflows of one worker."""
+
+    def __init__(
+        self,
+        context: Context,
+        catalogue: Catalogue,
+        attempts: Attempts,
+        ownership: Ownership,
+        slots: Slots,
+        claimer: Claimer,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self.narrator, self.settings, self.now = context.narrator, context.settings, context.now
+        self.rng, self.seed, self.catalogue = context.rng, context.seed, catalogue
+        self.attempts, self.ownership, self.slots = attempts, ownership, slots
+        self.claimer, self.dispatcher = claimer, dispatcher
+        only_queue = self.settings.queues[0] if self.settings.one_queue else None
+        self.planner = Planner(context.worker, only_queue, self.settings.asking, self.settings.claim_ttl_s)
+
+    # deciding
+
+    def decide_all(self) -> tuple[dict[str, TurnCommit], list[OwnedWorkflow]]:
+        """The next commit of each workflow that has one, and those that have nothing to do."""
+        commits: dict[str, TurnCommit] = {}
+        parks: list[OwnedWorkflow] = []
+        capacity = self.slots.capacity()
+        for workflow in list(self.ownership.workflows.values()):
+            if workflow.stale:
+                continue
+            running = len(self.attempts.running)
+            try:
+                planned = self._decide_safely(workflow, capacity)
+            except StoreError as problem:  # of a program that had to be read; the others go on
+                self.narrator.unanswered(problem, id=workflow.id)
+                self.ownership.unsure = True
+                continue
+            capacity = capacity.less(len(self.attempts.running) - running)
+            if planned is not None:
+                workflow.planned, workflow.inputs = planned, None
+                commits[workflow.id], capacity = planned.commit, capacity.less(planned.slots)
+                self.narrator.sizes.turn(workflow.row.name, planned.commit)
+            elif workflow.inputs is not None and not workflow.running:
+                parks.append(workflow)
+        return commits, parks
+
+    def _decide_safely(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
+        """A bug that one workflow meets is not to stop the others: it fails, and can be retried."""
+        try:
+            return self._decide(workflow, capacity)
+        except StoreError:
+            raise
+        except Exception as problem:
+            self.narrator.bug(problem, workflow.id)
+            kind = f"{type(problem).__name__}: {problem}"
+            what = f"Rhythm itself failed in a turn of this workflow: {kind}"
+            return self._failure(workflow, "InternalError", text_of(what))
+
+    def _decide(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
+        """The next commit, or nothing: it waits for its own tasks, or for what has not happened."""
+        loaded = workflow.loaded
+        if loaded is None or (workflow.inputs is None and not workflow.ended):
+            return self._promotion(workflow)
+        if workflow.program is None:
+            version = f"version {loaded.version[:12]} of `{loaded.name}`"
+            message = f"{version} cannot be run by this worker"
+            return self._failure(workflow, "InvalidProgram", message)
+        if loaded.paused and not loaded.ending:
+            return self._paused(workflow)
+        # what its `finally` awaits after a cancel is run like any other task
+        cancelled_now = loaded.ending and not workflow.snapshot.cancelled
+        waits_here = workflow.owned and not workflow.running and not workflow.ended
+        if waits_here and not cancelled_now:
+            return self._take_over(workflow, capacity)
+        return self._turn(workflow, workflow.program, capacity)
+
+    def _turn(self, workflow: OwnedWorkflow, program: Program, capacity: Capacity) -> Planned | None:
+        ended, mail_read = self._ended_tasks(workflow), workflow.inputs is not None
+        inputs = self._inputs(workflow, ended.done)
+        until = self.now() + self.settings.turn_s
+        turn = advance(program, workflow.snapshot, inputs, over=lambda: self.now() >= until)
+        if self.narrator.observe:
+            first, branch = workflow.row.seq == 0, workflow.snapshot.statement_index != 0
+            signals = inputs.signals or ()
+            self.narrator.turn_taken(workflow.id, workflow.row.name, first, branch, signals, turn)
+        if isinstance(turn, Suspended) and turn.snapshot is workflow.snapshot:
+            return self._unchanged(workflow, ended)
+        names = task_names(turn.commands, workflow.owned, self.settings.asking)
+        known = self.catalogue.read(names, workflow_names(turn.commands))
+        workflow.turns += 1
+        planned = self.planner.turn(
+            self._position(workflow),
+            program,
+            turn,
+            known,
+            capacity,
+            ended,
+            mail_read=mail_read,
+            keep=not self.slots.draining and not self._had_its_share(workflow),
+        )
+        self.narrator.sizes.snapshot(workflow.row.name, workflow.id, planned.snapshot_bytes)
+        workflow.ended = []
+        return planned
+
+    def _had_its_share(self, workflow: OwnedWorkflow) -> bool:
+        """Whether a workflow that always has something to do should let others have the worker."""
+        settings = self.settings
+        long = self.now() - workflow.since > settings.share_s
+        return self.claimer.full and (long or workflow.turns > settings.share_turns)
+
+    def _unchanged(self, workflow: OwnedWorkflow, ended: EndedTasks) -> Planned | None:
+        """Nothing follows yet, but some of its tasks may have ended."""
+        if ended.done or ended.retries:
+            workflow.ended = []
+            return self.planner.tasks_ended(self._position(workflow), ended)
+        if workflow.running:
+            workflow.inputs = None  # it has been looked at; what runs here may still be promoted
+        return None
+
+    def _paused(self, workflow: OwnedWorkflow) -> Planned | None:
+        """A paused workflow takes no turn. Its tasks go on here, and are committed when they end."""
+        return self._unchanged(workflow, self._ended_tasks(workflow))
+
+    def _take_over(self, workflow: OwnedWorkflow, capacity: Capacity) -> Planned | None:
+        """Awaited tasks without rows, of an owner that is gone, are run here.
+
+        If that has killed a worker before, the queue is to count their attempts.
+        """
+        commands = workflow.owned.values()
+        at, known = self._position(workflow), self.catalogue.read({each.name for each in commands})
+        if workflow.crashes == 0 and self.planner.runs_owned(at, known, capacity):
+            workflow.inputs = None
+            self.dispatcher.begin_owned(workflow)
+            return None
+        if workflow.crashes >= self.settings.crash_limit:
+            self.narrator.quarantined(workflow.id, list(commands), workflow.crashes)
+        return self.planner.queue_owned(at, known, workflow.crashes, self.settings.crash_limit)
+
+    def _promotion(self, workflow: OwnedWorkflow) -> Planned | None:
+        if workflow.loaded is None or not workflow.running:
+            return None
+        at, limit_s = self._position(workflow), self.settings.owner_run_limit_s
+        long = [n for n, ran_s in at.running_s.items() if ran_s >= limit_s]
+        if not long:
+            return None
+        known = self.catalogue.read({workflow.owned[n].name for n in long})
+        return self.planner.promote(at, long, known)
+
+    def _failure(self, workflow: OwnedWorkflow, code: str, message: str) -> Planned:
+        return self.planner.failure(self._position(workflow), code, message)
+
+    def _position(self, workflow: OwnedWorkflow) -> Position:
+        """Where it stands, with the handlers that run for it here."""
+        now, attempts = self.now(), self.attempts.running
+        running_s = {n: now - attempts[child_id(workflow.id, n)].began for n in workflow.running}
+        return workflow.position(running_s)
+
+    def _inputs(self, workflow: OwnedWorkflow, done: Sequence[Done]) -> Inputs:
+        """What the turn may know: what was loaded, and the ends of tasks that ran here since."""
+        row, known = workflow.row, workflow.known
+        now_us = row.now + int((self.now() - workflow.loaded_at) * 1e6)
+        inputs = workflow.inputs
+        if inputs is None:
+            assert known is not None, "it was loaded before"
+            inputs = known.replace(now=moment(now_us), seed=self.seed())
+        for each in done:
+            workflow.outcomes[each.n] = _outcome(each, now_us / 1e6)
+        if not workflow.outcomes:
+            return inputs
+        return inputs.replace(outcomes={**inputs.outcomes, **workflow.outcomes})
+
+    def _ended_tasks(self, workflow: OwnedWorkflow) -> EndedTasks:
+        """The rows of its tasks that have ended here."""
+        if not workflow.ended:
+            return EndedTasks()
+        ends = []
+        for attempt in workflow.ended:
+            command, ended, number, took_s = attempt.command, attempt.ended, attempt.number, attempt.took_s
+            task = self.catalogue.tasks[command.name]
+            wait_s = retry_s(ended, task, command.options, number, self.rng)
+            id = child_id(workflow.id, command.n)
+            self.narrator.task_ended(id, command.name, command.inputs, ended, wait_s, took_s)
+            status, value = stored_end(ended)
+            counts = ended.delay_s is None
+            ends.append(OwnedEnd(command, status, value, number, took_s, wait_s, counts))
+        return self.planner.ended_tasks(workflow.row, ends, Known(self.catalogue.tasks))
+
+    # after a commit
+
+    def follow(self, workflow: OwnedWorkflow, answer: Committed, turn: TurnCommit | None) -> None:
+        """What follows from the answer to a commit, or, without a turn, to parking."""
+        planned, workflow.planned = workflow.planned, None
+        self._adopt_promoted(workflow, turn, answer)
+        if answer.outcome == "lost":
+            return self.ownership.lose(workflow.id)
+        if turn is not None:
+            self.narrator.committed(turn)
+            self._cancel_here(turn)
+            if answer.outcome == "finished" and workflow.loaded:
+                self.narrator.metrics.finished(workflow.loaded.name, turn.status)
+        if answer.outcome in ("parked", "finished"):
+            if answer.outcome == "parked":
+                asleep = planned.snapshot if planned else workflow.snapshot
+                self.narrator.parked(workflow.id, asleep.awaiting)
+            return self.ownership.forget(workflow.id)
+        again = False
+        if turn is not None and planned is not None:
+            self._take_place(workflow, planned, turn)
+            again = planned.look_again
+        if answer.outcome == "woken" or answer.wakes != workflow.wakes or again:
+            workflow.wakes, workflow.stale = max(answer.wakes, workflow.wakes), True
+        else:
+            self.dispatcher.begin_owned(workflow)
+        return None
+
+    def _take_place(self, workflow: OwnedWorkflow, planned: Planned, turn: TurnCommit) -> None:
+        """The workflow is now what the commit has made of it."""
+        if planned.snapshot is not workflow.snapshot:
+            workflow.outcomes = {}
+        workflow.snapshot, workflow.owned = planned.snapshot, dict(planned.owned)
+        workflow.crashes = 0
+        for n in [n for n in workflow.running if n not in workflow.owned]:
+            workflow.running.discard(n)
+            self.ownership.stop(child_id(workflow.id, n))
+        row = workflow.row
+        resumes = None if turn.resumed is not None else row.resumes
+        workflow.loaded = row.replace(seq=row.seq + 1, resumes=resumes)
+        if turn.resumed is not None and workflow.known:
+            workflow.known = workflow.known.replace(resume_data=None)
+
+    def _adopt_promoted(self, workflow: OwnedWorkflow, turn: TurnCommit | None, answer: Committed) -> None:
+        """Tasks that were promoted are queued tasks from now on, claimed by this worker."""
+        for n in turn.promoted if turn else ():
+            id = child_id(workflow.id, n)
+            workflow.running.discard(n)
+            fence, attempt = answer.promoted.get(n), self.attempts.running.get(id)
+            if fence is None:
+                self.attempts.stop(id)
+            elif attempt is not None:
+                self.ownership.tasks[id] = Claim(id, TASK, "", fence, 0, attempt.number, 0)
+
+    def _cancel_here(self, turn: TurnCommit) -> None:
+        """What a turn asks to end, and this worker has, need not wait for the next beat."""
+        failed = turn.end == "finish" and turn.status not in ORDERLY
+        ranges = (ALL_CHILDREN,) if failed else turn.cancels
+        workflows, tasks = self.ownership.workflows, self.ownership.tasks
+        for id in [*tasks, *workflows] if ranges else ():
+            owner, _, n = id.rpartition(".")
+            if owner == turn.id and any(first <= int(n) <= last for first, last in ranges):
+                if id in workflows:
+                    workflows[id].stale = True
+                else:
+                    self.ownership.cancel_task(id)
+
+
+def _outcome(done: Done, ended_at: float) -> Outcome:
+    """How a task that ran here has ended, as its workflow sees it."""
+    value = load(done.value)
+    if done.status == COMPLETED:
+        return Outcome("completed", value, ended_at)
+    status = "cancelled" if done.status == CANCELLED else "failed"
+    return Outcome(status, without_frames(value), ended_at)
