@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from rhythm.visible import one_line
-from rhythm.vm.plans import leaves
+from rhythm.vm.awaiting import leaves
 
 printable = one_line  # without what a terminal would obey
 SHOWN = 3  # different things that a group waits for

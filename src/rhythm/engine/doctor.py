@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rhythm.engine.inputs import needed, operations, outcome_of
+from rhythm.engine.inputs import kinds, needed, outcome_of
 from rhythm.engine.payload import load
 from rhythm.engine.recheck import has_come
 from rhythm.engine.rows import load_owned
@@ -35,10 +35,10 @@ from rhythm.store.base import (
     Timer,
 )
 from rhythm.store.doctor import Evidence
+from rhythm.vm.awaiting import KINDS, Plan, leaves
 from rhythm.vm.awaits import release
 from rhythm.vm.commands import StartTask
 from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
-from rhythm.vm.plans import Plan, items_of
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.vm.values import Fault, weigh
 
@@ -52,7 +52,6 @@ TRANSACTION_S = 60
 DEAD_ROWS = 10_000  # fewer do no harm
 NOTIFICATIONS = 0.1  # of the room there is
 CLOCKS_S = 1.0
-FROM_OUTSIDE = {"signal", "event", "approval"}
 
 
 def examine(store: Store, grace_s: float) -> list[Finding]:
@@ -79,16 +78,16 @@ class Waiting(Record):
     live: Live
     snapshot: Snapshot
     owned: dict[int, StartTask]
-    leaves: dict[int, Plan]
+    awaited: dict[int, Plan]  # what it waits for, by number
     numbers: tuple[int, ...]  # of all children that decide whether it can go on
 
     @staticmethod
     def of(live: Live) -> Waiting:
         snapshot = decode_snapshot(live.snapshot) if live.snapshot else Snapshot()
-        leaves = {leaf["n"]: leaf for leaf in _leaves(snapshot.awaiting)}
+        awaited = {leaf["n"]: leaf for leaf in leaves(snapshot.awaiting)}
         owned = load_owned(live.owned)
         numbers = tuple(dict.fromkeys((*needed(live.id, snapshot).numbers, *owned)))
-        return Waiting(live, snapshot, owned, leaves, numbers)
+        return Waiting(live, snapshot, owned, awaited, numbers)
 
 
 class Known(Record):
@@ -97,14 +96,6 @@ class Known(Record):
     children: dict[int, Child]
     timers: dict[int, Timer]
     mail: list[Mailed]
-
-
-def _leaves(plan: Plan | None) -> Iterator[Plan]:
-    if plan is not None and ("items" in plan or "first" in plan):
-        for item in items_of(plan):
-            yield from _leaves(item)
-    elif plan is not None:
-        yield plan
 
 
 def _portions(waiting: Sequence[Waiting]) -> Iterator[list[Waiting]]:
@@ -159,7 +150,7 @@ def _of_owned(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
     for n in one.owned:
         if n in known.children:
             yield "owned_once", f"task {n} has a row, and its holder would run it too"
-        elif n not in one.leaves:
+        elif n not in one.awaited:
             yield "owned_once", f"its holder would run task {n}, which it does not await"
     if one.owned and not one.live.ready and not one.live.paused:
         yield "owned_once", f"it is asleep, and nobody runs its tasks {', '.join(map(str, one.owned))}"
@@ -167,9 +158,9 @@ def _of_owned(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
 
 def _orphans(one: Waiting, known: Known) -> Iterator[tuple[str, str]]:
     """Nothing can end these. A signal, an event or a decision comes from outside; its deadline is a timer."""
-    for n, leaf in one.leaves.items():
-        there = n in known.children or n in known.timers or n in one.owned or leaf["op"] == "settled"
-        if not there and (leaf["op"] not in FROM_OUTSIDE or leaf.get("timeout")):
+    for n, leaf in one.awaited.items():
+        there = n in known.children or n in known.timers or n in one.owned
+        if not there and (not KINDS[leaf["op"]].from_outside or leaf.get("timeout")):
             yield "no_orphan_wait", f"it awaits {leaf['op']} {n}, of which there is nothing"
 
 
@@ -201,7 +192,7 @@ def _can_go_on(one: Waiting, known: Known) -> bool:
 
 def _machine(one: Waiting, known: Known) -> Machine:
     """The interpreter at the beginning of a turn, as far as it decides whether something has ended."""
-    id, ops = one.live.id, dict(operations(one.snapshot.awaiting))
+    id, ops = one.live.id, kinds(one.snapshot.awaiting)
     rows = [*map(_of_child, known.children.values()), *map(_of_timer, known.timers.values())]
     outcomes: dict[int, Outcome] = {row.n: outcome_of(id, "", row, ops.get(row.n, "")) for row in rows if row.ended_at}
     signals = [Signal(mailed.id, mailed.name, None, mailed.received_at / 1e6) for mailed in known.mail]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,9 +21,9 @@ from rhythm.store.base import (
     Needed,
 )
 from rhythm.store.provenance import Provenance, load_authority
+from rhythm.vm.awaiting import Plan, leaves, numbers
 from rhythm.vm.builtins import show_time
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
-from rhythm.vm.plans import Plan, items_of, numbers
 from rhythm.vm.snapshot import Snapshot
 
 
@@ -52,7 +52,7 @@ def inputs_of(
     now_us: int,
 ) -> Inputs:
     """Everything a turn of the workflow may know."""
-    ops, ended = dict(operations(snapshot.awaiting)), list(outcomes)
+    ops, ended = kinds(snapshot.awaiting), list(outcomes)
     need = needed(loaded.id, snapshot)
     undecided = need.whole and len(ended) < len(need.numbers)  # the store has not told which ended
     return Inputs(
@@ -101,13 +101,9 @@ def resume_data(loaded: Loaded) -> dict[str, Any] | None:
     return {name: value for data in given for name, value in data.items()} if given else None
 
 
-def operations(plan: Plan | None) -> Iterator[tuple[int, str]]:
-    """The operation behind each number of a plan."""
-    if plan is not None and ("items" in plan or "first" in plan):
-        for item in items_of(plan):
-            yield from operations(item)
-    elif plan is not None:
-        yield plan["n"], plan["op"]
+def kinds(plan: Plan | None) -> dict[int, str]:
+    """The kind of await behind each number of a plan."""
+    return {leaf["n"]: leaf["op"] for leaf in leaves(plan)}
 
 
 # how a child has ended

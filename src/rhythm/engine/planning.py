@@ -33,16 +33,15 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.vm import commands as c
+from rhythm.vm.awaiting import KINDS, Plan, fresh, has_signals, is_forgotten, is_group, items_of, numbers, operations
 from rhythm.vm.builtins import parse_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED
-from rhythm.vm.plans import Plan, fresh, has_signals, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, encode_snapshot, pack
 
 # Tasks of one await that its owner runs itself: each end is a commit of the workflow, which for
 # more of them the queue does cheaper.
 MAX_OWNED = 10
-TIMED = ("sleep", "signal", "event")  # whose timer, or wait, is forgotten when it is over
 
 
 class Capacity(Record):
@@ -266,13 +265,7 @@ def _timeout(loaded: Loaded) -> dict[str, Any]:
 
 def status_of(plan: Plan | None) -> int:
     """Who waits for a person or an outside event is paused; else it waits for the system."""
-    return PAUSED if plan is not None and _from_outside(plan) else SUSPENDED
-
-
-def _from_outside(plan: Plan) -> bool:
-    if "items" in plan:
-        return any(map(_from_outside, plan["items"]))
-    return (plan["of"] if "first" in plan else plan)["op"] in ("approval", "event")
+    return PAUSED if any(KINDS[op].pauses for op in operations(plan)) else SUSPENDED
 
 
 def _resumed(loaded: Loaded) -> int | None:
@@ -436,12 +429,13 @@ def _settled(before: Snapshot, after: Snapshot) -> tuple[int, ...]:
         return ()
     if after.awaiting and after.awaiting["n"] == plan["n"]:
         return ()
-    if "first" in plan and plan["of"]["op"] not in TIMED:
+    if "first" in plan and not is_forgotten(plan["of"]):
         return ()
-    group = "first" in plan or "items" in plan
-    leaves = [items_of(plan)[i] for i in fresh(plan)] if group else [plan]
-    return tuple(leaf["n"] for leaf in leaves if _has_timer(leaf))
+    items = _fresh_items(plan) if is_group(plan) else [plan]
+    return tuple(item["n"] for item in items if not is_group(item) and is_forgotten(item))
 
 
-def _has_timer(leaf: Plan) -> bool:
-    return leaf["op"] in TIMED and (leaf["op"] != "signal" or bool(leaf.get("timeout")))
+def _fresh_items(group: Plan) -> list[Plan]:
+    """The items that the group itself has started."""
+    items = items_of(group)
+    return [items[i] for i in fresh(group)]

@@ -12,10 +12,10 @@ from rhythm.errors import InvalidProgram
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import ChildOutcome, Loaded, Mail
+from rhythm.vm.awaiting import Plan, has_timer, leaves, size_of
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Machine
-from rhythm.vm.plans import Plan, items_of, leaves, size_of
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 
 
@@ -52,13 +52,9 @@ def has_come(machine: Machine, plan: Plan) -> bool:
 
 def timers_of(plan: Plan | None) -> Iterator[int]:
     """The numbers of the timers that are awaited. One that was started earlier and is awaited by its id could be anything."""
-    if plan is not None and ("items" in plan or "first" in plan):
-        for item in items_of(plan):
-            yield from timers_of(item)
-    elif plan is not None and (plan["op"] == "sleep" or (plan["op"] == "signal" and plan.get("timeout", 0) > 0)):
-        yield plan["n"]
+    return (leaf["n"] for leaf in leaves(plan) if has_timer(leaf))
 
 
 def waits_of(plan: Plan | None) -> list[Plan]:
     """What an execution waits for, thing by thing."""
-    return list(leaves(plan)) if plan else []
+    return list(leaves(plan))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rhythm.engine.inputs import outcome_of
+from rhythm.engine.inputs import kinds, outcome_of
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import CANCELLED_ERROR, dump_owned, load_owned
 from rhythm.errors import NotRetryable
@@ -40,13 +40,11 @@ from rhythm.store.base import (
     from_start,
     refuse_large,
 )
+from rhythm.vm.awaiting import KINDS, Plan, fresh, items_of, numbers
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
-from rhythm.vm.plans import Plan, fresh, items_of, numbers
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
-ROWLESS = ("signal", "settled")  # operations for which nothing need be stored
-ELSEWHERE = ("event", "approval")  # operations whose waits are not copied
 AGAIN = "so going on from there would fail again"
 
 
@@ -184,9 +182,9 @@ class _Retry:
         stored = {child.child_no for child in self.children.get(old.id, ())} | owned
         stored |= {timer.n for timer in self.old_timers if timer.execution_id == old.id}
         for n, op in {**dict(_behind(old.id, snapshot)), **_open(snapshot)}.items():
-            if op in ELSEWHERE:
+            if KINDS[op].pauses:
                 raise NotRetryable(f"{old.id} waits for an {op}, and such a wait cannot be taken up again: {from_start(old.root_id)}")
-            if n not in stored and op not in ROWLESS:
+            if n not in stored and KINDS[op].row != "mailbox":
                 raise NotRetryable(f"{old.id} waits for number {n}, of which nothing is left: {from_start(old.root_id)}")
 
     def _children(self, old: StoredExecution, snapshot: Snapshot, id: str, root_id: str) -> None:
@@ -267,7 +265,7 @@ def _ran_until_the_end(child: StoredExecution, parent: StoredExecution) -> bool:
 
 def _open(snapshot: Snapshot) -> dict[int, str]:
     """What it awaits: the operation behind each number; not those that a `completed` loop has taken already."""
-    return dict(_leaves(snapshot.awaiting)) if snapshot.awaiting else {}
+    return kinds(snapshot.awaiting)
 
 
 def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
@@ -276,7 +274,7 @@ def _behind(id: str, snapshot: Snapshot) -> Iterator[tuple[int, str]]:
     mine = [value for name, value in snapshot.locals.items() if name not in (STARTED, RESUMED, CONTEXT)]  # the others are for data
     yield from ((n, "child") for n in _named(id, mine) if str(n) not in plans)
     for plan in plans.values():
-        yield from _leaves(plan)
+        yield from kinds(plan).items()
 
 
 def _named(id: str, value: Any) -> Iterator[int]:
@@ -286,16 +284,6 @@ def _named(id: str, value: Any) -> Iterator[int]:
     elif isinstance(value, list | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _named(id, item)
-
-
-def _leaves(plan: Plan) -> Iterator[tuple[int, str]]:
-    if "items" in plan or "first" in plan:
-        taken = set(plan.get("taken", ()))
-        for i, item in enumerate(items_of(plan)):
-            if i not in taken:
-                yield from _leaves(item)
-    else:
-        yield plan["n"], plan["op"]
 
 
 def _held(snapshot: Snapshot) -> Iterator[int]:

@@ -12,8 +12,8 @@ from functools import cached_property, partial
 from typing import Any
 
 from rhythm.vm import commands as c
+from rhythm.vm.awaiting import PLAIN, Plan, fresh, has_row, has_signals, is_group, items_of, key_at, number_at, numbers, ranges, size_of
 from rhythm.vm.machine import Ends, Machine, Outcome, Signal
-from rhythm.vm.plans import PLAIN, Plan, fresh, has_signals, items_of, key_at, number_at, numbers, ranges, size_of
 from rhythm.vm.values import Fault, kind
 
 
@@ -127,7 +127,7 @@ def plan_of_child(m: Machine, value: Any) -> Plan:
 
 def remember(m: Machine, plan: Plan) -> None:
     """Keeps the plan of something started without await, unless its number says it all."""
-    if not plan.keys() <= PLAIN or plan["op"] == "signal":
+    if not plan.keys() <= PLAIN or not has_row(plan):
         m.plans[str(plan["n"])] = plan
 
 
@@ -330,12 +330,12 @@ def _closed(m: Machine, plan: Plan, keep: bool) -> Iterator[int]:
     final = known is not None and m.taken.issuperset(known.takes)
     if str(n) in m.plans and has_signals(plan) and (final or not keep):
         m.plans[str(n)] = _settled_plan(n, known if known and final else Outcome("cancelled"))
-    if "items" in plan or "first" in plan:
+    if is_group(plan):
         keep = keep or bool(plan.get("keep"))
         plan = release_all(m, plan) if keep else plan
         for item in items_of(plan):
             yield from _closed(m, item, keep)
-    elif not keep and plan["op"] != "settled" and n not in m.inputs.outcomes and (plan["op"] != "signal" or plan.get("timeout")):
+    elif not keep and n not in m.inputs.outcomes and has_row(plan):
         yield n
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from rhythm.ir import instructions as ir
 from rhythm.limits import INT_MAX, INT_MIN, Limits
+from rhythm.vm.awaiting import Plan, size_of
 from rhythm.vm.awaits import error_of, knows, next_completed, plan_of_child, release, remember, settle
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object
 from rhythm.vm.machine import COMMAND_WORK, Machine, Outcome
 from rhythm.vm.operations import check_fan_out, emit, start_branch, start_group, start_operation
-from rhythm.vm.plans import Plan, size_of
 from rhythm.vm.prices import statement_work
 from rhythm.vm.values import CancelFault, Fault, as_text, check_entries, kind, truthy, weigh, with_element
 

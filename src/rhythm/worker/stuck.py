@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
 from rhythm.store.base import WORKFLOW, Execution, Needed, Store
-from rhythm.vm.plans import Plan, items_of
+from rhythm.vm.awaiting import leaves
 
 SHOWN = 5  # waits of one that is stuck
 
 
 def why_stuck(store: Store, execution: Execution) -> str:
     """What it waits for, or the child that it waits for does."""
-    leaves = list(_leaves(load(execution.awaiting)))
-    ended = {outcome.n for outcome in store.outcomes([Needed(execution.id, [leaf["n"] for leaf in leaves])], brief=True)[execution.id]}
+    waits_for = list(leaves(load(execution.awaiting)))
+    ended = {outcome.n for outcome in store.outcomes([Needed(execution.id, [leaf["n"] for leaf in waits_for])], brief=True)[execution.id]}
     children = {child.id: child for child in store.children(execution.id)}
     events = {wait.n: wait for wait in store.waits(execution.id)}
     waits: list[str] = []
-    for leaf in leaves:
+    for leaf in waits_for:
         child = children.get(child_id(execution.id, leaf["n"]))
         if leaf["n"] in ended:
             continue
@@ -40,12 +39,3 @@ def _shown(id: str, leaf: dict[str, Any]) -> str:
     if leaf["op"] == "signal":
         return f"signal `{leaf['name']}` (pass --signal {leaf['name']}=JSON)"
     return f"{leaf['op']} `{leaf['name']}`" if leaf.get("name") else f"{leaf['op']} {child_id(id, leaf['n'])}"
-
-
-def _leaves(plan: Plan | None) -> Iterator[Plan]:
-    """The plans in a plan that are not groups."""
-    if plan and ("items" in plan or "first" in plan):
-        for item in items_of(plan):
-            yield from _leaves(item)
-    elif plan:
-        yield plan

@@ -1,0 +1,167 @@
+"""What an await looks like: the plan that a snapshot keeps of it, and the table of all kinds.
+
+A plan is plain JSON `{"op", "n", …}`. A group's plan holds its items' plans, or, for a fan-out of one
+kind, only the range of their numbers. What is not a group is a leaf, and each leaf has its kind in
+`KINDS`: what stands for it in the database, and how people are told of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from rhythm.record import Record
+
+Plan = dict[str, Any]
+PLAIN = frozenset({"op", "n", "name"})  # of which a number says as much as the plan
+# What stands for an await: a row of `executions`, `timers`, `event_waits` or `approvals`; the
+# mailbox, which has a row only for the deadline; or nothing, since how it ended is in the plan.
+Row = Literal["execution", "timer", "wait", "approval", "mailbox", "none"]
+
+
+class Kind(Record):
+    """A kind of await. `words`: how people are told of it, with its name or number in `{}`."""
+
+    op: str
+    row: Row
+    words: str
+
+    @property
+    def pauses(self) -> bool:
+        """Whether it comes from a person or an outside system: whoever waits for it is paused."""
+        return self.row in ("wait", "approval")
+
+    @property
+    def from_outside(self) -> bool:
+        """Whether nothing of this execution brings it: that it is not there yet is no mistake."""
+        return self.row in ("wait", "approval", "mailbox")
+
+
+_TABLE = (
+    Kind("task", "execution", "task {}"),
+    Kind("workflow", "execution", "workflow {}"),
+    Kind("branch", "execution", "a branch"),
+    Kind("child", "execution", "execution {}"),  # something started before, awaited by its id
+    Kind("sleep", "timer", "a timer"),
+    Kind("signal", "mailbox", "signal {}"),
+    Kind("event", "wait", "event {}"),
+    Kind("approval", "approval", "an approval by {}"),
+    Kind("settled", "none", "what has ended"),
+)
+KINDS: Mapping[str, Kind] = {kind.op: kind for kind in _TABLE}
+
+
+def in_words(leaf: Mapping[str, Any]) -> str:
+    """What a leaf waits for, for people."""
+    return KINDS[leaf["op"]].words.format(leaf.get("name") or leaf["n"])
+
+
+def has_row(leaf: Plan) -> bool:
+    """Whether a row stands for it, which must be cancelled when nobody waits any more."""
+    row = KINDS[leaf["op"]].row
+    return row not in ("mailbox", "none") or (row == "mailbox" and bool(leaf.get("timeout")))
+
+
+def has_timer(leaf: Plan) -> bool:
+    """Whether a timer ends it: a sleep, or the deadline of a wait for a signal."""
+    row = KINDS[leaf["op"]].row
+    return row == "timer" or (row == "mailbox" and bool(leaf.get("timeout")))
+
+
+def is_forgotten(leaf: Plan) -> bool:
+    """Whether its row is deleted when the await is over: nobody can ask for it again."""
+    return has_timer(leaf) or KINDS[leaf["op"]].row == "wait"
+
+
+def operations(plan: Plan | None) -> set[str]:
+    """The kinds of what a plan waits for."""
+    if plan is None:
+        return set()
+    if "items" in plan:
+        return set().union(*map(operations, plan["items"]))
+    return {str((plan["of"] if "first" in plan else plan)["op"])}
+
+
+def is_group(plan: Plan) -> bool:
+    """Whether it waits for several things, each with a plan of its own."""
+    return "items" in plan or "first" in plan
+
+
+def items_of(plan: Plan) -> list[Plan]:
+    """The plans of a group's items, in order."""
+    if "first" in plan:
+        return [{**plan["of"], "n": n} for n in range(plan["first"], plan["first"] + plan["count"])]
+    return list(plan["items"])
+
+
+def numbers(plan: Plan) -> Iterator[int]:
+    """The numbers of all children that belong to a plan."""
+    if "first" in plan:
+        yield from range(plan["first"], plan["first"] + plan["count"])
+    elif "items" in plan:
+        for item in plan["items"]:
+            yield from numbers(item)
+    else:
+        yield plan["n"]
+
+
+def leaves(plan: Plan | None) -> Iterator[Plan]:
+    """What a plan waits for: without the groups, and without what has been settled or taken."""
+    if plan is None:
+        return
+    if is_group(plan):
+        taken = set(plan.get("taken", ()))
+        for i, item in enumerate(items_of(plan)):
+            if i not in taken:
+                yield from leaves(item)
+    elif plan["op"] != "settled":
+        yield plan
+
+
+def ranges(all_numbers: Iterator[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring numbers put together."""
+    first = last = None
+    for n in sorted(set(all_numbers)):
+        if last is not None and n == last + 1:
+            last = n
+            continue
+        if first is not None and last is not None:
+            yield first, last
+        first = last = n
+    if first is not None and last is not None:
+        yield first, last
+
+
+def number_at(plan: Plan, position: int) -> int:
+    return int(plan["first"] + position if "first" in plan else plan["items"][position]["n"])
+
+
+def key_at(plan: Plan, position: int) -> Any:
+    return plan["keys"][position] if "keys" in plan else position
+
+
+def fresh(plan: Plan) -> Sequence[int]:
+    """The positions of the items that the group itself started: a group takes its number before them. The others run already."""
+    if "first" in plan:
+        return range(plan["count"]) if plan["first"] > plan["n"] else ()
+    return [i for i, item in enumerate(plan["items"]) if item["n"] > plan["n"]]
+
+
+def size_of(plan: Plan) -> int:
+    """How many items a group has."""
+    return int(plan["count"]) if "first" in plan else len(plan["items"])
+
+
+def has_signals(plan: Plan) -> bool:
+    return plan["op"] == "signal" or ("items" in plan and any(map(has_signals, plan["items"])))
+
+
+def compressed(items: list[Plan]) -> Plan:
+    """The items as a range of numbers where they are all alike, so that a fan-out costs the snapshot nothing."""
+    if len(items) > 1:
+        first = items[0]
+        alike = {**first, "n": 0}
+        plain = first.keys() <= PLAIN and has_row(first)
+        if plain and all(item["n"] == first["n"] + i and {**item, "n": 0} == alike for i, item in enumerate(items)):
+            return {"first": first["n"], "count": len(items), "of": {name: first[name] for name in first if name != "n"}}
+    return {"items": items}
