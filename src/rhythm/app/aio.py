@@ -1,137 +1,65 @@
-"""The application as coroutines: one proxy for all methods, and the types by which checkers know them.
+"""The application as coroutines: `app.aio` has the methods of `Rhythm`, and the handles that it gives have those of `Handle`.
 
-A call runs in a thread of asyncio's pool. Only waiting for a result does not: a thousand waits must not need a thousand threads.
-The protocols repeat the signatures of `Rhythm` and `Handle`; a test holds them to it.
+A coroutine is made of its method, here in a table: signature and documentation are the method's, for people and for type checkers.
+It runs in a thread of asyncio's pool. Only waiting for a result does not: a thousand waits must not need a thousand threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from rhythm.app.approving import AsyncApprovals
+from rhythm.app.application import Rhythm
+from rhythm.app.delegates import Delegate
 from rhythm.app.handle import Handle
-from rhythm.app.operating import AsyncOperating
-from rhythm.app.part import By
-from rhythm.app.rights import AsyncAccess
-from rhythm.app.scheduling import AsyncSchedules
-from rhythm.app.views import ExecutionView, Page, TracePage, WorkflowView
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
-from rhythm.rights import Scope
 
 if TYPE_CHECKING:
-    from rhythm.app.application import OnConflict, Queues, Rhythm, Steps, Workers, Workflows
     from rhythm.app.handle import Id
 
-
-class AsyncHandle(Protocol):
-    """`Handle`, with coroutines."""
-
-    id: str
-    created: bool
-
-    async def result(self, timeout: float | str | None = None) -> Any: ...
-    async def get(self) -> ExecutionView: ...
-    async def status(self) -> str: ...
-    async def cancel(self) -> bool: ...
-    async def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool: ...
+P = ParamSpec("P")
+R = TypeVar("R")
+Method = Callable[Concatenate[Any, P], R]
+Async = Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 
 
-AsyncHandles = list[AsyncHandle]
+def coroutine(method: Method[P, R]) -> Async[P, R]:
+    """The method of the object behind the proxy, as a coroutine."""
+    made: Async[P, R] = _coroutine(method)
+    return made
 
 
-class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, Protocol):
-    """`Rhythm`, with coroutines."""
-
-    async def register(
-        self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
-    ) -> tuple[str, ...]: ...
-    async def workflows(self, limit: int | None = None, after: str = "") -> Workflows: ...
-    async def workflow(self, name: str) -> WorkflowView: ...
-    async def start_workflow(
-        self,
-        name: str,
-        inputs: Any = None,
-        *,
-        id: str | None = None,
-        idempotency_key: str | None = None,
-        on_conflict: OnConflict = "return",
-        queue: str | None = None,
-        priority: int = 0,
-        delay: float | str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        by: By = None,
-        connection: Any = None,
-    ) -> AsyncHandle: ...
-    async def start_many(
-        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", by: By = None, connection: Any = None
-    ) -> AsyncHandles: ...
-    async def queue_task(
-        self,
-        name: str,
-        inputs: Any = None,
-        *,
-        id: str | None = None,
-        idempotency_key: str | None = None,
-        on_conflict: OnConflict = "return",
-        queue: str | None = None,
-        priority: int = 0,
-        delay: float | str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        retries: int | None = None,
-        timeout: float | str | None = None,
-        connection: Any = None,
-    ) -> AsyncHandle: ...
-    async def queue_many(
-        self,
-        name: str,
-        requests: Iterable[Any],
-        *,
-        on_conflict: OnConflict = "return",
-        retries: int | None = None,
-        timeout: float | str | None = None,
-        connection: Any = None,
-    ) -> AsyncHandles: ...
-    async def get(self, id: Id) -> ExecutionView: ...
-    async def list(
-        self,
-        workflow: str | None = None,
-        status: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        *,
-        brief: bool = False,
-        scope: Scope = None,
-        most_bytes: int | None = None,
-    ) -> Page: ...
-    async def children(
-        self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None
-    ) -> Page: ...
-    async def result(self, id: Id, timeout: float | str | None = None) -> Any: ...
-    async def trace(self, id: Id) -> Steps: ...
-    async def trace_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> TracePage: ...
-    async def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None) -> bool: ...
-    async def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool: ...
-    async def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool: ...
-    async def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> AsyncHandle: ...
-    async def workers(self) -> Workers: ...
-    async def queues(self) -> Queues: ...
-    async def pause_queue(self, name: str, reason: str = "", by: By = None) -> bool: ...
-    async def resume_queue(self, name: str, by: By = None) -> bool: ...
-    async def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any: ...
-    async def close(self) -> None: ...
+def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
+    """A coroutine whose handle has coroutines, too."""
+    made: Async[P, AsyncHandle] = _coroutine(method, lambda handle: AsyncHandle(handle), "AsyncHandle")
+    return made
 
 
-class _Proxy:
+def handles_from(method: Method[P, list[Handle]]) -> Async[P, AsyncHandles]:
+    """A coroutine whose handles have coroutines, too."""
+    made: Async[P, AsyncHandles] = _coroutine(method, lambda handles: [*map(AsyncHandle, handles)], "AsyncHandles")
+    return made
+
+
+def _coroutine(method: Any, wrapped: Callable[[Any], Any] | None = None, returned: str = "") -> Any:
+    async def call(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+        result = await asyncio.to_thread(method, self._behind, *args, **kwargs)
+        return result if wrapped is None else wrapped(result)
+
+    signature = inspect.signature(method)
+    return Delegate(call, method, signature.replace(return_annotation=returned) if returned else signature)
+
+
+class Proxy:
     """Methods of the object behind it as coroutines, its values as they are."""
 
-    def __init__(self, app: Rhythm, behind: Rhythm | Handle) -> None:
-        self._app, self._behind = app, behind
+    def __init__(self, behind: Any) -> None:
+        self._behind = behind
 
     def __str__(self) -> str:
         return str(self._behind)
@@ -140,36 +68,118 @@ class _Proxy:
         return repr(self._behind)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Proxy) and self._behind == other._behind
+        return isinstance(other, Proxy) and bool(self._behind == other._behind)
 
     def __hash__(self) -> int:
         return hash(self._behind)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._behind, name)
-        if name.startswith("_") or not callable(found):
-            return found
+    if not TYPE_CHECKING:  # checkers know the table, and nothing besides
 
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return self._wrapped(await asyncio.to_thread(found, *args, **kwargs))
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(self._behind, name)
+            if name.startswith("_") or not callable(found):
+                return found
 
-        return call
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                return await asyncio.to_thread(found, *args, **kwargs)
 
-    def _wrapped(self, value: Any) -> Any:
-        """Handles that are given back have coroutines too."""
-        if isinstance(value, list):
-            return [self._wrapped(item) for item in value]
-        return _HandleProxy(self._app, value) if isinstance(value, Handle) else value
+            return call
 
 
-class _AppProxy(_Proxy):
-    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._app, id, timeout)
+class AsyncHandle(Proxy):
+    """`Handle`, with coroutines."""
 
+    _behind: Handle
 
-class _HandleProxy(_Proxy):
+    @property
+    def id(self) -> str:
+        return self._behind.id
+
+    @property
+    def created(self) -> bool:
+        return self._behind.created
+
     async def result(self, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._app, str(self._behind), timeout)
+        return await wait_for_result(self._behind._app, self.id, timeout)
+
+    get = coroutine(Handle.get)
+    status = coroutine(Handle.status)
+    cancel = coroutine(Handle.cancel)
+    signal = coroutine(Handle.signal)
+
+
+AsyncHandles = list[AsyncHandle]
+
+
+class AsyncRhythm(Proxy):
+    """`Rhythm`, with coroutines."""
+
+    _behind: Rhythm
+
+    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
+        return await wait_for_result(self._behind, id, timeout)
+
+    register = coroutine(Rhythm.register)
+    workflows = coroutine(Rhythm.workflows)
+    workflow = coroutine(Rhythm.workflow)
+
+    start_workflow = handle_from(Rhythm.start_workflow)
+    start_many = handles_from(Rhythm.start_many)
+    queue_task = handle_from(Rhythm.queue_task)
+    queue_many = handles_from(Rhythm.queue_many)
+
+    get = coroutine(Rhythm.get)
+    list = coroutine(Rhythm.list)
+    children = coroutine(Rhythm.children)
+    trace = coroutine(Rhythm.trace)
+    trace_page = coroutine(Rhythm.trace_page)
+
+    signal = coroutine(Rhythm.signal)
+    publish = coroutine(Rhythm.publish)
+    cancel = coroutine(Rhythm.cancel)
+    terminate = coroutine(Rhythm.terminate)
+    retry = handle_from(Rhythm.retry)
+    bulk = coroutine(Rhythm.bulk)
+    why = coroutine(Rhythm.why)
+
+    approvals = coroutine(Rhythm.approvals)
+    approval = coroutine(Rhythm.approval)
+    approve = coroutine(Rhythm.approve)
+    reject = coroutine(Rhythm.reject)
+    escalate = coroutine(Rhythm.escalate)
+
+    pause = coroutine(Rhythm.pause)
+    resume = coroutine(Rhythm.resume)
+    status = coroutine(Rhythm.status)
+    resume_options = coroutine(Rhythm.resume_options)
+    resume_requests = coroutine(Rhythm.resume_requests)
+    resume_page = coroutine(Rhythm.resume_page)
+
+    workers = coroutine(Rhythm.workers)
+    queues = coroutine(Rhythm.queues)
+    pause_queue = coroutine(Rhythm.pause_queue)
+    resume_queue = coroutine(Rhythm.resume_queue)
+
+    schedule = coroutine(Rhythm.schedule)
+    schedules = coroutine(Rhythm.schedules)
+    get_schedule = coroutine(Rhythm.get_schedule)
+    next_times = coroutine(Rhythm.next_times)
+    pause_schedule = coroutine(Rhythm.pause_schedule)
+    resume_schedule = coroutine(Rhythm.resume_schedule)
+    run_schedule = handle_from(Rhythm.run_schedule)
+    delete_schedule = coroutine(Rhythm.delete_schedule)
+
+    create_token = coroutine(Rhythm.create_token)
+    tokens = coroutine(Rhythm.tokens)
+    revoke_token = coroutine(Rhythm.revoke_token)
+    change_token = coroutine(Rhythm.change_token)
+    authenticate = coroutine(Rhythm.authenticate)
+
+    audit = coroutine(Rhythm.audit)
+    verify_audit = coroutine(Rhythm.verify_audit)
+
+    run = coroutine(Rhythm.run)
+    close = coroutine(Rhythm.close)
 
 
 async def wait_for_result(app: Rhythm, id: Id, timeout: float | str | None) -> Any:
@@ -193,8 +203,3 @@ def _setter(event: asyncio.Event) -> Callable[[], None]:
             loop.call_soon_threadsafe(event.set)
 
     return set_event
-
-
-def asynchronous(app: Rhythm) -> AsyncRhythm:
-    """The application with coroutines."""
-    return cast(AsyncRhythm, _AppProxy(app, app))

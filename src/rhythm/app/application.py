@@ -154,9 +154,9 @@ class Rhythm(Approvals, Access, Schedules, Operating):
     @property
     def aio(self) -> AsyncRhythm:
         """The same methods as coroutines."""
-        from rhythm.app.aio import asynchronous
+        from rhythm.app.aio import AsyncRhythm
 
-        return asynchronous(self)
+        return AsyncRhythm(self)
 
     # workflows
 

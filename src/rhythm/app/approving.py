@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from rhythm.app.checks import (
     LARGEST_PAGE,
@@ -359,37 +359,3 @@ def _request(row: ResumeRequest) -> ResumeRequestView:
         row.id, row.execution_id, row.triggered_by, row.triggered_by_id, load(row.trigger_data), row.reason, moment(row.requested_at),
         moment_of(row.executed_at), row.error_message,
     )  # fmt: skip
-
-
-class AsyncApprovals(Protocol):
-    """`Approvals`, with coroutines."""
-
-    async def approvals(
-        self,
-        *,
-        role: str | None = None,
-        status: str | None = "open",
-        execution: Id | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        scope: Scope = None,
-        most_bytes: int | None = None,
-    ) -> ApprovalPage: ...
-    async def approval(self, id: str) -> ApprovalView: ...
-    async def approve(
-        self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None
-    ) -> ApprovalView: ...
-    async def reject(
-        self, id: str, *, by: Actor | str, comment: str = "", shown: str | None = None, key: str | None = None
-    ) -> ApprovalView: ...
-    async def escalate(
-        self, id: str, *, by: Actor | str, to: str | None = None, comment: str = "", shown: str | None = None, key: str | None = None
-    ) -> ApprovalView: ...
-    async def pause(
-        self, id: Id, reason: str = "", by: By = None, *, timeout: float | str | None = None, then: Then = "resume"
-    ) -> bool: ...
-    async def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool: ...
-    async def status(self, id: Id) -> StatusView: ...
-    async def resume_options(self, id: Id) -> tuple[str, ...]: ...
-    async def resume_requests(self, id: Id) -> ResumeRequests: ...
-    async def resume_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> ResumePage: ...

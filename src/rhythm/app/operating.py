@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from rhythm.app.checks import at_least, unknown_execution, valid_attributes, valid_name, valid_text
 from rhythm.app.part import By, Part, acting
@@ -186,27 +186,3 @@ def _plain(attributes: Mapping[str, Any]) -> str:
         if not isinstance(value, str | int | float | bool | None):
             raise ValueError(f"attributes are compared with texts, numbers, true, false and null; {key!r:.80} is none of them")
     return valid_attributes(attributes)
-
-
-class AsyncOperating(Protocol):
-    """`Operating`, with coroutines."""
-
-    async def terminate(self, id: Id, *, by: By = None) -> bool: ...
-    async def bulk(
-        self,
-        action: Action,
-        *,
-        workflow: str | None = None,
-        status: str | None = None,
-        queue: str | None = None,
-        created_before: datetime | str | None = None,
-        created_after: datetime | str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        all: bool = False,
-        limit: int | None = None,
-        reason: str = "",
-        dry_run: bool = False,
-        by: By = None,
-        scope: Scope = None,
-    ) -> BulkView: ...
-    async def why(self, id: Id, *, scope: Scope = None) -> WhyView: ...

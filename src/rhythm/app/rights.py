@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, page_of, several, valid_name
 from rhythm.app.part import By, Part, acting
@@ -230,37 +230,6 @@ class Access(Part):
         found = self.store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
         problems = tuple(message for _, message in found.problems)
         return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
-
-
-class AsyncAccess(Protocol):
-    """`Access`, with coroutines."""
-
-    async def create_token(
-        self,
-        name: str,
-        *,
-        roles: Iterable[str] | None = None,
-        business_roles: Iterable[str] = (),
-        expires: float | str | None = None,
-        by: By = None,
-    ) -> NewToken: ...
-    async def tokens(self) -> Tokens: ...
-    async def revoke_token(self, id: str, by: By = None) -> bool: ...
-    async def change_token(
-        self, id: str, *, roles: Iterable[str] | None = None, business_roles: Iterable[str] | None = None, by: By = None
-    ) -> TokenView: ...
-    async def authenticate(self, secret: str) -> TokenView | None: ...
-    async def audit(
-        self,
-        *,
-        actor: str | None = None,
-        action: str | None = None,
-        object: str | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-        most_bytes: int | None = None,
-    ) -> AuditPage: ...
-    async def verify_audit(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck: ...
 
 
 def token_view(token: StoredToken) -> TokenView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of, start_key, valid_name, valid_text
 from rhythm.app.handle import Handle
@@ -20,7 +20,6 @@ from rhythm.slots import US, catch_up_number, first_slots, us_of, zone
 from rhythm.store.schedules import Fire, Schedule
 
 if TYPE_CHECKING:
-    from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
     from rhythm.ir.program import Program
     from rhythm.store.access import Actor
@@ -270,33 +269,6 @@ class Schedules(Part):
         for given in definition.schedules:
             options = {"tz": "UTC", "inputs": None, "overlap": "skip", "catch_up": "one", **given}
             yield self._wanted_schedule(definition.name, every=None, at=None, **options)
-
-
-class AsyncSchedules(Protocol):
-    """`Schedules`, with coroutines."""
-
-    async def schedule(
-        self,
-        name: str,
-        workflow: str,
-        *,
-        cron: str | None = None,
-        every: Every | None = None,
-        at: datetime | str | None = None,
-        tz: str = "UTC",
-        inputs: Any = None,
-        overlap: Overlap = "skip",
-        catch_up: str | int = "one",
-        by: By = None,
-        unless_changed: ScheduleView | None = None,
-    ) -> ScheduleView: ...
-    async def schedules(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> ScheduleViews: ...
-    async def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView: ...
-    async def next_times(self, name: str, count: int = 5) -> Times: ...
-    async def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool: ...
-    async def resume_schedule(self, name: str, by: By = None) -> bool: ...
-    async def run_schedule(self, name: str, by: By = None, *, key: str | None = None) -> AsyncHandle: ...
-    async def delete_schedule(self, name: str, by: By = None) -> None: ...
 
 
 def _view(schedule: Schedule, fires: Sequence[Fire] = ()) -> ScheduleView:

@@ -1,0 +1,21 @@
+"""Functions that are made of the methods of another class: with their signature and documentation, which are written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+
+class Delegate:
+    """Becomes a function of the class that it is assigned in, as soon as it has learned its name there."""
+
+    def __init__(self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None) -> None:
+        self._call, self._method, self._signature = call, method, signature
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        made: Any = update_wrapper(self._call, self._method)
+        made.__name__, made.__qualname__ = name, f"{owner.__qualname__}.{name}"
+        if self._signature is not None:
+            made.__signature__ = self._signature
+        setattr(owner, name, made)
