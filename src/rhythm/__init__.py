@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Page, QueueView, Rhythm, Start, TraceStep, WorkerView, WorkflowView
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
     from rhythm.app.approving import ApprovalPage, ApprovalView, DecisionView, ResumeRequestView, StatusView
+    from rhythm.app.audit import AuditCheck, AuditPage, AuditView
     from rhythm.app.default import (
         approval,
         approvals,
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
     )
     from rhythm.app.operating import BulkView
     from rhythm.app.pooled import PooledWorker, WorkerHealth
-    from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
     from rhythm.app.scheduling import FireView, ScheduleView
+    from rhythm.app.tokens import NewToken, TokenView
     from rhythm.app.why import WhyView
     from rhythm.errors import (
         Conflict,
@@ -113,7 +114,8 @@ _HOMES = {
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
-    **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
+    **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView"), "rhythm.app.audit"),
+    **dict.fromkeys(("NewToken", "TokenView"), "rhythm.app.tokens"),
     **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     "BulkView": "rhythm.app.operating",

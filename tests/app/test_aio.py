@@ -14,7 +14,9 @@ import pytest
 
 import rhythm
 from rhythm.app import Handle, Rhythm, default
-from rhythm.app.aio import AsyncHandle, AsyncRhythm
+from rhythm.app.aio import AsyncAudit, AsyncHandle, AsyncRhythm, AsyncTokens
+from rhythm.app.audit import Audit
+from rhythm.app.tokens import Tokens
 from tests.app.conftest import MakeApp
 
 WAIT = "120s"
@@ -24,10 +26,12 @@ NOT_ASYNC = {"aio", "program", "server", "worker"}
 
 def public(cls: type) -> dict[str, Any]:
     found = {name: getattr(cls, name) for name in dir(cls) if not name.startswith("_")}
+    if "__call__" in vars(cls):
+        found["__call__"] = vars(cls)["__call__"]
     return {name: member for name, member in found.items() if callable(member)}
 
 
-@pytest.mark.parametrize(("sync", "proxy"), [(Rhythm, AsyncRhythm), (Handle, AsyncHandle)])
+@pytest.mark.parametrize(("sync", "proxy"), [(Rhythm, AsyncRhythm), (Handle, AsyncHandle), (Tokens, AsyncTokens), (Audit, AsyncAudit)])
 def test_signatures_of_the_coroutines_are_those_of_the_methods(sync: type, proxy: type) -> None:
     methods, coroutines = public(sync), public(proxy)
     assert coroutines.keys() == methods.keys() - NOT_ASYNC

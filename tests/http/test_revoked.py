@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from rhythm.app import Rhythm
-from rhythm.app.rights import TokenView
+from rhythm.app.tokens import TokenView
 from rhythm.http.routes import ROUTES
 from tests.http.conftest import Client, until
 from tests.store.test_acting import contents

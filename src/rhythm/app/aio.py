@@ -14,8 +14,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from rhythm.app.application import Rhythm
+from rhythm.app.audit import Audit
 from rhythm.app.delegates import Delegate
 from rhythm.app.handle import Handle
+from rhythm.app.tokens import Tokens
 from rhythm.app.waiting import Patience, look
 from rhythm.errors import StoreError
 
@@ -111,10 +113,31 @@ class AsyncHandle(Proxy):
 AsyncHandles = list[AsyncHandle]
 
 
+class AsyncTokens(Proxy):
+    """`Tokens`, with coroutines."""
+
+    __call__ = coroutine(Tokens.__call__)
+    create = coroutine(Tokens.create)
+    change = coroutine(Tokens.change)
+    revoke = coroutine(Tokens.revoke)
+    authenticate = coroutine(Tokens.authenticate)
+
+
+class AsyncAudit(Proxy):
+    """`Audit`, with coroutines."""
+
+    __call__ = coroutine(Audit.__call__)
+    verify = coroutine(Audit.verify)
+
+
 class AsyncRhythm(Proxy):
     """`Rhythm`, with coroutines."""
 
     _behind: Rhythm
+
+    def __init__(self, app: Rhythm) -> None:
+        super().__init__(app)
+        self.tokens, self.audit = AsyncTokens(app.tokens), AsyncAudit(app.audit)
 
     async def result(self, id: Id, timeout: float | str | None = None) -> Any:
         return await wait_for_result(self._behind, id, timeout)
@@ -170,12 +193,10 @@ class AsyncRhythm(Proxy):
     delete_schedule = coroutine(Rhythm.delete_schedule)
 
     create_token = coroutine(Rhythm.create_token)
-    tokens = coroutine(Rhythm.tokens)
     revoke_token = coroutine(Rhythm.revoke_token)
     change_token = coroutine(Rhythm.change_token)
     authenticate = coroutine(Rhythm.authenticate)
 
-    audit = coroutine(Rhythm.audit)
     verify_audit = coroutine(Rhythm.verify_audit)
 
     run = coroutine(Rhythm.run)

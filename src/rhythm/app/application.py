@@ -8,14 +8,15 @@ when they are first needed: `rhythm list` needs neither.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from rhythm.app.actors import By, acting
 from rhythm.app.approving import Approvals
+from rhythm.app.audit import Audit
 from rhythm.app.checks import (
     LARGEST_PAGE,
     at_least,
@@ -36,11 +37,12 @@ from rhythm.app.checks import (
     valid_name,
     valid_text,
 )
+from rhythm.app.context import AppContext
+from rhythm.app.delegates import flat
 from rhythm.app.handle import Handle
 from rhythm.app.operating import Operating
-from rhythm.app.part import By, acting
-from rhythm.app.rights import Access
 from rhythm.app.scheduling import Schedules
+from rhythm.app.tokens import Tokens
 from rhythm.app.views import (
     ExecutionView,
     Page,
@@ -57,22 +59,19 @@ from rhythm.app.views import (
     worker_view,
     workflow_view,
 )
-from rhythm.app.waiting import Changes, Patience, look
+from rhythm.app.waiting import Patience, look
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.engine.programs import ProgramCache
 from rhythm.errors import Denied, NotDelivered, NotRetryable, StoreError, UnknownWorkflow
-from rhythm.ids import encode_id
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.rights import Scope, within
 from rhythm.settings import Settings, load_settings
-from rhythm.store.base import TASK, WORKFLOW, Execution, Listed, NewEvent, NewExecution, NewSignal, Reach, Store
+from rhythm.store.base import TASK, WORKFLOW, Listed, NewEvent, NewExecution, NewSignal, Reach, Store
 from rhythm.store.open import open_store
 from rhythm.store.provenance import dump_authority, provenance_of
 from rhythm.store.reading import TURN, Moment
 from rhythm.worker.handlers import Task, Tasks, default_tasks
-from rhythm.worker.sizes import Sizes
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -95,7 +94,7 @@ Workers = list[WorkerView]
 Queues = list[QueueView]
 
 
-class Rhythm(Approvals, Access, Schedules, Operating):
+class Rhythm(Approvals, Schedules, Operating):
     """An application on one database. Use it from any thread; `close` it, or use it in a `with` statement.
 
     What is not given comes from the `RHYTHM_*` variables, `rhythm.toml` or `[tool.rhythm]` of `pyproject.toml`, or is the default.
@@ -116,13 +115,13 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         given = {"database_url": database_url, "workflow_paths": workflow_paths, **settings}
         self.settings: Settings = load_settings(given, os.environ if environment is None else environment)
         self.tasks = _tasks(tasks)
-        self.changes = Changes()
-        self._programs = ProgramCache()
-        self.running: list[PooledWorker] = []  # those of this process that run
-        self.unstarted: list[PooledWorker] = []  # and those that were made, and have connections
-        self._sizes = Sizes()
         self.opened = store is None  # else the store is the caller's
         self.store: Store = open_store(self.settings.database_url, listen_url=self.settings.listen_url) if store is None else store
+        self._context = context = AppContext(self.store, self.settings, self.tasks)
+        self.changes = context.changes
+        self.running = context.running  # workers of this process
+        self.unstarted: list[PooledWorker] = []  # and those that were made, and have connections
+        self.tokens, self.audit = Tokens(context), Audit(context)
         try:
             self._prepare()
             self.register(*self.settings.workflow_paths)
@@ -198,10 +197,10 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def program(self, name: str, version: str | None = None) -> Program | None:
         """A program by its version, kept once it is loaded; without a version, the current one."""
-        return self._programs.get(self.store, name, version) if can_be(name) and (version is None or can_be(version)) else None
+        return self._context.programs.get(self.store, name, version) if can_be(name) and (version is None or can_be(version)) else None
 
     def _current(self, name: str, store: Store) -> Program:
-        return (self._programs.get(store, name) if can_be(name) else None) or self._no_workflow(name, store)
+        return (self._context.programs.get(store, name) if can_be(name) else None) or self._no_workflow(name, store)
 
     def _no_workflow(self, name: str, store: Store) -> NoReturn:
         from rhythm.app.flows import no_workflow
@@ -310,7 +309,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
             if None in keys or len(set(keys)) < len(keys):
                 raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
         for row in rows:
-            self._sizes.payload("inputs", row.name, row.id, row.inputs)
+            self._context.sizes.payload("inputs", row.name, row.id, row.inputs)
         started = store.start(rows, on_conflict, actor)
         if store is self.store:
             self._wake()
@@ -318,9 +317,6 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
     def _store_of(self, connection: Any) -> Store:
         return self.store if connection is None else self.store.within(connection)
-
-    def _new_id(self) -> str:
-        return encode_id(time.time_ns() // 1_000_000, secrets.randbits(80))
 
     # asking
 
@@ -399,11 +395,6 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         more = found.cut or len(found) > len(steps)
         return TracePage(tuple(steps), cursors[-1] if more and steps else None, cursors)
 
-    def _execution(self, id: Id) -> Execution:
-        id = possible_id(id)
-        found = self.store.get([id]).get(id)
-        return found if found is not None else unknown_execution(id)
-
     # changing
 
     def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None) -> bool:
@@ -414,7 +405,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         id = possible_id(id)
         own = own_key(signal_id, "a signal_id") if signal_id is not None else self._new_id()
         sent = NewSignal(f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload"))
-        self._sizes.payload("signal", name, id, sent.payload)
+        self._context.sizes.payload("signal", name, id, sent.payload)
         answer = self.store.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
         if answer == "missing":
             unknown_execution(id)
@@ -433,7 +424,7 @@ class Rhythm(Approvals, Access, Schedules, Operating):
         """
         id = own_key(event_id, "an event_id") if event_id is not None else self._new_id()
         event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
-        self._sizes.payload("event", type, id, event.data)
+        self._context.sizes.payload("event", type, id, event.data)
         answer = self.store.publish(event, acting(by) if by else None)
         self._wake()
         return answer == "published"
@@ -524,10 +515,13 @@ class Rhythm(Approvals, Access, Schedules, Operating):
 
         return Server(self, tokens=tokens)
 
-    def _wake(self) -> None:
-        """The workers of this process look at once; those of others when they look next."""
-        for worker in list(self.running):
-            worker.wake()
+    # the names of the rooms' methods, without their rooms
+
+    create_token = flat(Tokens.create)
+    change_token = flat(Tokens.change)
+    revoke_token = flat(Tokens.revoke)
+    authenticate = flat(Tokens.authenticate)
+    verify_audit = flat(Audit.verify)
 
 
 def _started_by(row: NewExecution, actor: Actor) -> NewExecution:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from rhythm.app.actors import By, acting
 from rhythm.app.checks import (
     LARGEST_PAGE,
     at_least,
@@ -20,7 +21,7 @@ from rhythm.app.checks import (
     valid_name,
     valid_text,
 )
-from rhythm.app.part import By, Part, acting
+from rhythm.app.part import Part
 from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Delegate:
@@ -19,3 +22,14 @@ class Delegate:
         if self._signature is not None:
             made.__signature__ = self._signature
         setattr(owner, name, made)
+
+
+def flat(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """A method of a room as one of the application, which has the room under the name of its class: `Tokens` is `app.tokens`."""
+    room, _, name = method.__qualname__.partition(".")
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(getattr(self, room.lower()), name)(*args, **kwargs)
+
+    made: Any = Delegate(call, method)
+    return cast(Callable[Concatenate[Any, P], R], made)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from rhythm.app.actors import By, acting
 from rhythm.app.checks import at_least, unknown_execution, valid_attributes, valid_name, valid_text
-from rhythm.app.part import By, Part, acting
+from rhythm.app.part import Part
 from rhythm.app.views import as_json
 from rhythm.errors import NotRetryable
 from rhythm.limits import TEXTS

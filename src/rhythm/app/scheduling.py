@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
+from rhythm.app.actors import By, acting
 from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of, start_key, valid_name, valid_text
 from rhythm.app.handle import Handle
-from rhythm.app.part import By, Part, acting
+from rhythm.app.part import Part
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
@@ -85,9 +86,6 @@ class Schedules(Part):
     """What starts workflows by the clock."""
 
     def _current(self, name: str, store: Store) -> Program:
-        raise NotImplementedError
-
-    def _new_id(self) -> str:
         raise NotImplementedError
 
     def schedule(

@@ -13,7 +13,7 @@ BY = Option("--by", "who says so, for the record; else the user of this machine"
 
 
 def actor(args: Arguments, roles: tuple[str, ...] | None = None) -> Actor:
-    from rhythm.app.part import user
+    from rhythm.app.actors import user
     from rhythm.store.access import Actor
 
     return Actor(args.by or user(), roles, source="cli")

@@ -22,7 +22,7 @@ from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
-    from rhythm.app.rights import AuditCheck, AuditPage
+    from rhythm.app.audit import AuditCheck, AuditPage
 
 OPTIONS = (
     Option("COMMAND", "what to do: list, verify or export", choices=("list", "verify", "export")),
@@ -105,8 +105,8 @@ def _print_check(check: AuditCheck) -> None:
 
 
 def _of_file(name: str, head: str | None) -> AuditCheck:
+    from rhythm.app.audit import AuditCheck, known_head
     from rhythm.app.exported import exported_rows
-    from rhythm.app.rights import AuditCheck, known_head
     from rhythm.store.access import Links
 
     try:

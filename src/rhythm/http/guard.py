@@ -18,9 +18,9 @@ from starlette.datastructures import Headers
 from starlette.types import Scope as Asgi
 
 from rhythm.app import Rhythm
+from rhythm.app.actors import user
 from rhythm.app.checks import valid_name
-from rhythm.app.part import user
-from rhythm.app.rights import SECRET
+from rhythm.app.tokens import SECRET
 from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN_CALLERS, Shares, whose

@@ -1,4 +1,4 @@
-"""Tokens and the audit of an application: who may act over HTTP, and what was done by whom.
+"""Tokens of an application: who may act over HTTP.
 
 The secret of a token is seen once, by whoever makes it. It is drawn here and goes nowhere else: the database has its hash, and no
 view, message or log line has more of it than the token's id.
@@ -8,30 +8,29 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from rhythm.app.checks import LARGEST_PAGE, LONGEST_KEY, at_least, page_of, several, valid_name
-from rhythm.app.part import By, Part, acting
+from rhythm.app.actors import By, acting
+from rhythm.app.checks import LONGEST_KEY, several, valid_name
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
-from rhythm.engine.payload import load
 from rhythm.errors import StoreError, TokenRevoked, UnknownToken
 from rhythm.record import Record
 from rhythm.rights import allows, permissions, problem_with_roles
-from rhythm.store.access import Actor, AuditRow, Filter, Grant, Head, StoredToken
+from rhythm.store.access import Actor, Grant, StoredToken
+
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
 
 DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"  # no i, l, o, u: they can be read out
 SECRET = re.compile(r"rhy_([0-9a-hjkmnp-tv-z]{12})_[0-9a-hjkmnp-tv-z]{52}")  # an id, and 260 random bits
 NOBODY = "0" * 64  # the hash of no secret: an id that does not exist takes as long as one that does
 USED_S = 60  # when a token was last used is noted at most so often
-CHECKED_SIZE = 16_000_000  # characters of details after which a part of the audit is large enough, however few rows it has
-LAST_US = 253_402_300_799_000_000  # the end of the year 9999: a time that somebody has put there by hand may be any number
-HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
 
 
 class TokenView(Record):
@@ -77,66 +76,17 @@ class NewToken(Record):
         return f"NewToken(secret=…, view={self.view!r})"
 
 
-class AuditView(Record):
-    """An act that was recorded. `prev` is the hash of the row before it; `at_us` and `detail_text` are what is hashed of `at` and
-    `detail`."""
+class Tokens:
+    """Tokens: who may act over HTTP. Called, it lists them."""
 
-    n: int
-    at: datetime
-    actor: str
-    token: str | None  # its id
-    source: str  # an address, cli or python
-    action: str
-    object: str
-    detail: Any
-    prev: str
-    hash: str
-    at_us: int  # microseconds since 1970
-    detail_text: str  # JSON, as it is stored
+    def __init__(self, context: AppContext) -> None:
+        self._store = context.store
 
-    def as_json(self) -> dict[str, Any]:
-        """All fields as JSON values; times as ISO 8601."""
-        return as_json(self)
+    def __call__(self) -> list[TokenView]:
+        """All tokens, newest first, also those that are no longer valid."""
+        return [token_view(token) for token in self._store.tokens()]
 
-
-class AuditPage(Record):
-    """Some acts, newest first; `cursor` asks for those before them, None: there are no more."""
-
-    items: tuple[AuditView, ...]
-    cursor: str | None = None
-
-    def __iter__(self) -> Iterator[AuditView]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-
-class AuditCheck(Record):
-    """What reading the audit has shown. Keep the `head` where nobody who can change the database can change it, too."""
-
-    rows: int  # that were read
-    head: str  # number and hash of the last row
-    problems: tuple[str, ...]  # the first of them
-    broken: int  # how many problems there are
-    next: str | None = None  # where to go on: the last row that was read, as a head; None: that was the end
-
-    @property
-    def intact(self) -> bool:
-        """Whether all that was read is what it was."""
-        return not self.broken
-
-    def as_json(self) -> dict[str, Any]:
-        return {"intact": self.intact, **as_json(self)}
-
-
-Tokens = list[TokenView]
-
-
-class Access(Part):
-    """What `Rhythm` knows of tokens and the audit."""
-
-    def create_token(
+    def create(
         self,
         name: str,
         *,
@@ -157,20 +107,16 @@ class Access(Part):
         expires_s = None if expires is None else _lasting(expires)
         while True:
             id, secret = _drawn()
-            made = self.store.create_token(Grant(id, name, _hash(secret), known, own, expires_s), acting(by))
+            made = self._store.create_token(Grant(id, name, _hash(secret), known, own, expires_s), acting(by))
             if made is not None:
                 return NewToken(secret, token_view(made))
 
-    def tokens(self) -> Tokens:
-        """All tokens, newest first, also those that are no longer valid."""
-        return [token_view(token) for token in self.store.tokens()]
-
-    def revoke_token(self, id: str, by: By = None) -> bool:
+    def revoke(self, id: str, by: By = None) -> bool:
         """The token is valid no more, from now on. False: it was revoked before. `UnknownToken` if there is none of this id."""
-        revoked = self.store.revoke_token(_id(id), acting(by))
+        revoked = self._store.revoke_token(_id(id), acting(by))
         return _unknown(id) if revoked is None else revoked
 
-    def change_token(
+    def change(
         self, id: str, *, roles: Iterable[str] | None = None, business_roles: Iterable[str] | None = None, by: By = None
     ) -> TokenView:
         """Gives a token these roles in place of those it has; what is not given stays. It counts from the next act on.
@@ -179,7 +125,7 @@ class Access(Part):
         """
         known = None if roles is None else _roles(roles)
         own = None if business_roles is None else _business_roles(business_roles)
-        changed = self.store.change_token(_id(id), known, own, acting(by))
+        changed = self._store.change_token(_id(id), known, own, acting(by))
         if changed is None:
             _unknown(id)
         if changed.revoked_at is not None:
@@ -191,45 +137,14 @@ class Access(Part):
         form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
         if form is None:
             return None
-        found = self.store.token(form[1])
+        found = self._store.token(form[1])
         same = compare_digest(found.hash if found else NOBODY, _hash(secret))
         if found is None or not same or found.status != "active":
             return None
         if found.last_used_at is None or found.now - found.last_used_at >= USED_S * 1_000_000:
             with suppress(StoreError):  # nobody is refused because it could not be noted
-                self.store.touch_token(found.id)
+                self._store.touch_token(found.id)
         return token_view(found)
-
-    def audit(
-        self,
-        *,
-        actor: str | None = None,
-        action: str | None = None,
-        object: str | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-        most_bytes: int | None = None,
-    ) -> AuditPage:
-        """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
-        limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
-        asked = {"actor": actor, "action": action, "object": object}
-        words = {what: None if value is None else valid_name(value, what) for what, value in asked.items()}
-        rows, more = page_of(self.store.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes), limit)
-        return AuditPage(tuple(audit_view(row) for row in rows), str(rows[-1].n) if more else None)
-
-    def verify_audit(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck:
-        """Reads the audit, and says what is wrong with its chain.
-
-        Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
-        database can write the whole chain anew, or cut off its end, and nobody can tell. A long chain is read in parts: at most `limit`
-        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read,
-        but for the row of the `head`.
-        """
-        known, begin = (None if given is None else known_head(given) for given in (head, after))
-        size = None if limit is None else CHECKED_SIZE
-        found = self.store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
-        problems = tuple(message for _, message in found.problems)
-        return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
 
 
 def token_view(token: StoredToken) -> TokenView:
@@ -237,27 +152,6 @@ def token_view(token: StoredToken) -> TokenView:
         token.id, token.name, token.roles, token.business_roles, token.status, moment(token.created_at), token.created_by,
         moment_of(token.expires_at), moment_of(token.last_used_at), moment_of(token.revoked_at), token.revoked_by or "",
     )  # fmt: skip
-
-
-def audit_view(row: AuditRow) -> AuditView:
-    told = (row.actor, row.token, row.source, row.action, row.object)
-    return AuditView(row.n, moment(min(max(row.at, 0), LAST_US)), *told, _loaded(row.detail), row.prev, row.hash, row.at, row.detail)
-
-
-def _loaded(detail: str) -> Any:
-    """The detail; of a row that somebody has put there by hand it may be no JSON."""
-    try:
-        return load(detail)
-    except ValueError:
-        return None
-
-
-def known_head(text: str) -> Head:
-    """A head as `AuditCheck` tells it."""
-    form = HEAD.fullmatch(text) if isinstance(text, str) else None
-    if form is None:
-        raise ValueError(f"{text!r:.80} is not the head of an audit: it looks like 42:5f3a…, with 64 digits after the colon")
-    return Head(int(form[1]), form[2])
 
 
 def _drawn() -> tuple[str, str]:
@@ -298,11 +192,3 @@ def _unknown(id: Any) -> NoReturn:
     if isinstance(id, str) and id.startswith("rhy_"):
         raise UnknownToken("a token is named by its id, the 12 characters between rhy_ and _, and never by its secret")
     raise UnknownToken(f"there is no token {id!r:.80}: `rhythm token list` shows those that there are")
-
-
-def _place(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
-        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
-    return int(cursor)
