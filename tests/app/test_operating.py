@@ -11,7 +11,7 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.operating import AT_ONCE, BulkView
+from rhythm.app.bulk import AT_ONCE, BulkView
 from rhythm.engine.doctor import examine
 from rhythm.store.base import Beat
 from tests.app.conftest import MakeApp

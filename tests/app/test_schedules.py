@@ -10,7 +10,7 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.scheduling import ScheduleView
+from rhythm.app.schedules import ScheduleView
 from rhythm.engine import schedules as engine
 from rhythm.engine.programs import ProgramCache
 from rhythm.store.access import Actor

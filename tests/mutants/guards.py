@@ -1474,15 +1474,15 @@ SCOPES = (
     ),
     Guard(
         "a schedule that is not theirs is not shown", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
-        engine=(Change("app/scheduling.py", "get_schedule", "if not within(scope, schedule.workflow):", "if False:"),),
+        engine=(Change("app/schedules.py", "get", "if not within(scope, schedule.workflow):", "if False:"),),
     ),
     Guard(
         "a schedule is looked at in its transaction", scoped("a_schedule_that_starts_something_else_by_then_is_not_theirs"),
-        engine=(Change("app/scheduling.py", "_is_theirs", "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
+        engine=(Change("app/schedules.py", "_is_theirs", "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
     ),
     Guard(
         "a schedule of others is not replaced", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
-        engine=(Change("app/scheduling.py", "schedule", "if before is not None and not _may(actor, before):", "if False:"),),
+        engine=(Change("app/schedules.py", "put", "if before is not None and not _may(actor, before):", "if False:"),),
     ),
     Guard(
         "a schedule is not moved to others", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
@@ -1490,7 +1490,7 @@ SCOPES = (
     ),
     Guard(
         "what a schedule started for others is not told", scoped("what_a_schedule_started_before_it_was_theirs_is_not_told"),
-        engine=(Change("app/scheduling.py", "_fires_within", "fire.execution_id is None or within(", "True or within("),),
+        engine=(Change("app/schedules.py", "_fires_within", "fire.execution_id is None or within(", "True or within("),),
     ),
     Guard(
         "a queue that is not theirs is not touched", scoped("queues_go_by_their_own_names"),
@@ -1512,12 +1512,12 @@ SCOPES = (
     ),
     Guard(
         "only what is theirs is registered", scoped("all_workflows_of_a_text_must_be_theirs"),
-        engine=(Change("app/application.py", "_refuse_others", "if not within(scope, name)", "if False"),),
+        engine=(Change("app/workflows.py", "_refuse_others", "if not within(scope, name)", "if False"),),
     ),
     Guard(
         "a message names no workflow of others",
         scoped("what_is_wrong_with_a_text_tells_nothing_of_workflows_that_its_author_may_not_see"),
-        engine=(Change("app/application.py", "register", "if within(known, name)", "if True"),),
+        engine=(Change("app/workflows.py", "register", "if within(known, name)", "if True"),),
     ),
     Guard(
         "a suggestion names no workflow of others", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
@@ -1533,7 +1533,7 @@ SCOPES = (
     ),
     Guard(
         "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
-        engine=(Change("app/operating.py", "bulk", "names=self._names(scope)", "names=None"),),
+        engine=(Change("app/bulk.py", "__call__", "names=self._context.names_in(scope)", "names=None"),),
     ),
     Guard(
         "a list is of what is theirs", scoped("queues_go_by_their_own_names"),

@@ -14,11 +14,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from rhythm.app.application import Rhythm
+from rhythm.app.approvals import Approvals
 from rhythm.app.audit import Audit
+from rhythm.app.bulk import Bulk
 from rhythm.app.delegates import Delegate
+from rhythm.app.events import Events
+from rhythm.app.executions import Executions
 from rhythm.app.handle import Handle
+from rhythm.app.pauses import Pauses
+from rhythm.app.queues import Queues
+from rhythm.app.schedules import Schedules
+from rhythm.app.starts import Starts
 from rhythm.app.tokens import Tokens
 from rhythm.app.waiting import Patience, look
+from rhythm.app.why import Why
+from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
 
 if TYPE_CHECKING:
@@ -42,9 +52,9 @@ def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
     return made
 
 
-def handles_from(method: Method[P, list[Handle]]) -> Async[P, AsyncHandles]:
+def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]:
     """A coroutine whose handles have coroutines, too."""
-    made: Async[P, AsyncHandles] = _coroutine(method, lambda handles: [*map(AsyncHandle, handles)], "AsyncHandles")
+    made: Async[P, list[AsyncHandle]] = _coroutine(method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]")
     return made
 
 
@@ -102,7 +112,7 @@ class AsyncHandle(Proxy):
         return self._behind.created
 
     async def result(self, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._behind._app, self.id, timeout)
+        return await wait_for_result(self._behind._executions, self.id, timeout)
 
     get = coroutine(Handle.get)
     status = coroutine(Handle.status)
@@ -110,7 +120,103 @@ class AsyncHandle(Proxy):
     signal = coroutine(Handle.signal)
 
 
-AsyncHandles = list[AsyncHandle]
+class AsyncWorkflows(Proxy):
+    """`Workflows`, with coroutines."""
+
+    __call__ = coroutine(Workflows.__call__)
+    get = coroutine(Workflows.get)
+    register = coroutine(Workflows.register)
+    program = coroutine(Workflows.program)
+    current = coroutine(Workflows.current)
+
+
+class AsyncExecutions(Proxy):
+    """`Executions`, with coroutines."""
+
+    _behind: Executions
+
+    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
+        return await wait_for_result(self._behind, id, timeout)
+
+    __call__ = coroutine(Executions.__call__)
+    get = coroutine(Executions.get)
+    children = coroutine(Executions.children)
+    trace = coroutine(Executions.trace)
+    trace_page = coroutine(Executions.trace_page)
+    signal = coroutine(Executions.signal)
+    cancel = coroutine(Executions.cancel)
+    terminate = coroutine(Executions.terminate)
+    retry = handle_from(Executions.retry)
+
+
+class AsyncStarts(Proxy):
+    """`Starts`, with coroutines."""
+
+    workflow = handle_from(Starts.workflow)
+    workflows = handles_from(Starts.workflows)
+    task = handle_from(Starts.task)
+    tasks = handles_from(Starts.tasks)
+
+
+class AsyncPauses(Proxy):
+    """`Pauses`, with coroutines."""
+
+    pause = coroutine(Pauses.pause)
+    resume = coroutine(Pauses.resume)
+    status = coroutine(Pauses.status)
+    options = coroutine(Pauses.options)
+    requests = coroutine(Pauses.requests)
+    requests_page = coroutine(Pauses.requests_page)
+
+
+class AsyncApprovals(Proxy):
+    """`Approvals`, with coroutines."""
+
+    __call__ = coroutine(Approvals.__call__)
+    get = coroutine(Approvals.get)
+    approve = coroutine(Approvals.approve)
+    reject = coroutine(Approvals.reject)
+    escalate = coroutine(Approvals.escalate)
+
+
+class AsyncEvents(Proxy):
+    """`Events`, with coroutines."""
+
+    publish = coroutine(Events.publish)
+
+
+class AsyncSchedules(Proxy):
+    """`Schedules`, with coroutines."""
+
+    __call__ = coroutine(Schedules.__call__)
+    put = coroutine(Schedules.put)
+    get = coroutine(Schedules.get)
+    next_times = coroutine(Schedules.next_times)
+    pause = coroutine(Schedules.pause)
+    resume = coroutine(Schedules.resume)
+    run = handle_from(Schedules.run)
+    delete = coroutine(Schedules.delete)
+
+
+class AsyncQueues(Proxy):
+    """`Queues`, with coroutines."""
+
+    __call__ = coroutine(Queues.__call__)
+    workers = coroutine(Queues.workers)
+    pause = coroutine(Queues.pause)
+    resume = coroutine(Queues.resume)
+
+
+class AsyncBulk(Proxy):
+    """`Bulk`, with coroutines."""
+
+    __call__ = coroutine(Bulk.__call__)
+
+
+class AsyncWhy(Proxy):
+    """`Why`, with coroutines."""
+
+    __call__ = coroutine(Why.__call__)
 
 
 class AsyncTokens(Proxy):
@@ -131,19 +237,29 @@ class AsyncAudit(Proxy):
 
 
 class AsyncRhythm(Proxy):
-    """`Rhythm`, with coroutines."""
+    """`Rhythm`, with coroutines: in rooms, and by their flat names."""
 
     _behind: Rhythm
 
     def __init__(self, app: Rhythm) -> None:
         super().__init__(app)
-        self.tokens, self.audit = AsyncTokens(app.tokens), AsyncAudit(app.audit)
+        self.workflows = AsyncWorkflows(app.workflows)
+        self.executions = AsyncExecutions(app.executions)
+        self.starts = AsyncStarts(app.starts)
+        self.pauses = AsyncPauses(app.pauses)
+        self.approvals = AsyncApprovals(app.approvals)
+        self.events = AsyncEvents(app.events)
+        self.schedules = AsyncSchedules(app.schedules)
+        self.queues = AsyncQueues(app.queues)
+        self.bulk = AsyncBulk(app.bulk)
+        self.why = AsyncWhy(app.why)
+        self.tokens = AsyncTokens(app.tokens)
+        self.audit = AsyncAudit(app.audit)
 
     async def result(self, id: Id, timeout: float | str | None = None) -> Any:
         return await wait_for_result(self._behind, id, timeout)
 
     register = coroutine(Rhythm.register)
-    workflows = coroutine(Rhythm.workflows)
     workflow = coroutine(Rhythm.workflow)
 
     start_workflow = handle_from(Rhythm.start_workflow)
@@ -156,20 +272,10 @@ class AsyncRhythm(Proxy):
     children = coroutine(Rhythm.children)
     trace = coroutine(Rhythm.trace)
     trace_page = coroutine(Rhythm.trace_page)
-
     signal = coroutine(Rhythm.signal)
-    publish = coroutine(Rhythm.publish)
     cancel = coroutine(Rhythm.cancel)
     terminate = coroutine(Rhythm.terminate)
     retry = handle_from(Rhythm.retry)
-    bulk = coroutine(Rhythm.bulk)
-    why = coroutine(Rhythm.why)
-
-    approvals = coroutine(Rhythm.approvals)
-    approval = coroutine(Rhythm.approval)
-    approve = coroutine(Rhythm.approve)
-    reject = coroutine(Rhythm.reject)
-    escalate = coroutine(Rhythm.escalate)
 
     pause = coroutine(Rhythm.pause)
     resume = coroutine(Rhythm.resume)
@@ -178,13 +284,14 @@ class AsyncRhythm(Proxy):
     resume_requests = coroutine(Rhythm.resume_requests)
     resume_page = coroutine(Rhythm.resume_page)
 
-    workers = coroutine(Rhythm.workers)
-    queues = coroutine(Rhythm.queues)
-    pause_queue = coroutine(Rhythm.pause_queue)
-    resume_queue = coroutine(Rhythm.resume_queue)
+    approval = coroutine(Rhythm.approval)
+    approve = coroutine(Rhythm.approve)
+    reject = coroutine(Rhythm.reject)
+    escalate = coroutine(Rhythm.escalate)
+
+    publish = coroutine(Rhythm.publish)
 
     schedule = coroutine(Rhythm.schedule)
-    schedules = coroutine(Rhythm.schedules)
     get_schedule = coroutine(Rhythm.get_schedule)
     next_times = coroutine(Rhythm.next_times)
     pause_schedule = coroutine(Rhythm.pause_schedule)
@@ -192,9 +299,13 @@ class AsyncRhythm(Proxy):
     run_schedule = handle_from(Rhythm.run_schedule)
     delete_schedule = coroutine(Rhythm.delete_schedule)
 
+    workers = coroutine(Rhythm.workers)
+    pause_queue = coroutine(Rhythm.pause_queue)
+    resume_queue = coroutine(Rhythm.resume_queue)
+
     create_token = coroutine(Rhythm.create_token)
-    revoke_token = coroutine(Rhythm.revoke_token)
     change_token = coroutine(Rhythm.change_token)
+    revoke_token = coroutine(Rhythm.revoke_token)
     authenticate = coroutine(Rhythm.authenticate)
 
     verify_audit = coroutine(Rhythm.verify_audit)
@@ -203,7 +314,7 @@ class AsyncRhythm(Proxy):
     close = coroutine(Rhythm.close)
 
 
-async def wait_for_result(app: Rhythm, id: Id, timeout: float | str | None) -> Any:
+async def wait_for_result(app: Rhythm | Executions, id: Id, timeout: float | str | None) -> Any:
     """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
     patience, changed = Patience(timeout, time.monotonic), asyncio.Event()
     with app.changes.heard_by(_setter(changed)):

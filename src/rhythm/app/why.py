@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rhythm.app.views import as_json, moment, moment_of, queue_view, worker_view
 from rhythm.engine.payload import load
@@ -19,8 +19,13 @@ from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.rights import Scope, within
-from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Reach, Store
+from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, WORKFLOW, Execution, Needed, Reach, Store
 from rhythm.store.operating import Standing
+
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
+    from rhythm.app.handle import Id
+    from rhythm.app.workflows import Workflows
 
 DEEPEST = 5  # children of children that are asked
 SHOWN = 10  # things that one execution waits for
@@ -53,10 +58,23 @@ class WhyView(Record):
         return as_json(self)
 
 
-def explain(store: Store, row: Execution, program: Program | None, scope: Scope = None) -> WhyView:
-    """`program`: of a workflow, in its own version; `scope`: of the queues of which more is told than whether anything goes on there."""
-    reasons = tuple(_Asked(store, scope).about(row))
-    return WhyView(row.id, row.name, row.status, reasons, _place(store, row, program) if row.finished_at is None else "")
+class Why:
+    """Why an execution does not go on: it is called."""
+
+    def __init__(self, context: AppContext, workflows: Workflows) -> None:
+        self._context, self._store, self._workflows = context, context.store, workflows
+
+    def __call__(self, id: Id, *, scope: Scope = None) -> WhyView:
+        """Why an execution does not go on: what it waits for, since when, and what would help.
+
+        With a `scope`, who serves its queue, who has paused that, why, and how much is in it is told only of a queue that has a name as
+        one of its patterns says.
+        """
+        row = self._context.execution(id)
+        program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
+        reasons = tuple(_Asked(self._store, scope).about(row))
+        place = _place(self._store, row, program) if row.finished_at is None else ""
+        return WhyView(row.id, row.name, row.status, reasons, place)
 
 
 def retry_refusal(store: Store, id: str) -> str | None:

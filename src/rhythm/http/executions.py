@@ -10,9 +10,9 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rhythm.app.application import STATUSES
-from rhythm.app.approving import ResumeRequestView, StatusView
 from rhythm.app.checks import place_after
+from rhythm.app.executions import STATUSES
+from rhythm.app.pauses import ResumeRequestView, StatusView
 from rhythm.app.views import ExecutionView, TraceStep
 from rhythm.app.why import WhyView
 from rhythm.engine.payload import dump

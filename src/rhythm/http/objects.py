@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rhythm.app import Rhythm
-from rhythm.app.approving import no_approval
+from rhythm.app.approvals import no_approval
 from rhythm.app.checks import possible_id, unknown_execution
 from rhythm.app.flows import no_workflow
 from rhythm.errors import UnknownWorkflow
