@@ -54,11 +54,11 @@ if TYPE_CHECKING:
         workers,
         workflows,
     )
+    from rhythm.app.explain import WhyView
     from rhythm.app.pauses import ResumeRequestView, StatusView
     from rhythm.app.pooled import PooledWorker, WorkerHealth
     from rhythm.app.schedules import FireView, ScheduleView
     from rhythm.app.tokens import NewToken, TokenView
-    from rhythm.app.why import WhyView
     from rhythm.errors import (
         Conflict,
         Denied,
@@ -121,7 +121,7 @@ _HOMES = {
     **dict.fromkeys(("ResumeRequestView", "StatusView"), "rhythm.app.pauses"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
     "BulkView": "rhythm.app.bulk",
-    "WhyView": "rhythm.app.why",
+    "WhyView": "rhythm.app.explain",
     **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.schedules"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),

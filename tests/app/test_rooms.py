@@ -19,9 +19,8 @@ from tests.app.test_operating import until
 FLAT = Path(__file__).with_name("flat_names.txt")
 ASKS = 'workflow ask(inputs) {\n  return await approval({ role: "boss" })\n}'
 PLAIN = {"aio", "program", "server", "worker"}  # of the application that are no coroutines
-ROOMS = [
-    "approvals", "audit", "bulk", "events", "executions", "pauses", "queues", "schedules", "starts", "tokens", "why", "workflows",
-]  # fmt: skip
+LAZY = {"audit": {"export"}, "details": {"failed_tasks"}}  # that give one thing after the other, and are no coroutines either
+ROOMS = "approvals audit bulk details events executions pauses queues schedules starts tokens why workflows".split()
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +61,11 @@ def test_every_method_of_a_room_that_is_documented_has_a_flat_name(app: Rhythm) 
     """Also a new one: only what the command line and the server ask for themselves may be without."""
     flat = {member.__wrapped__ for member in vars(Rhythm).values() if hasattr(member, "__wrapped__")}
     rooms = {name: getattr(app, name) for name in ROOMS}
-    without = {f"{name}.{method}" for name, room in rooms.items() for method, member in public(room).items() if member.__func__ not in flat}
-    assert without == {"workflows.current"}
+    methods = {f"{name}.{method}": member.__func__ for name, room in rooms.items() for method, member in public(room).items()}
+    assert {name for name, method in methods.items() if method not in flat and not name.startswith("details.")} == {
+        "audit.export", "events.started_by", "events.starting", "executions.get_many", "queues.counts",
+        "workflows.current", "workflows.get_many", "workflows.source",
+    }  # fmt: skip
 
 
 def test_every_room_has_its_coroutines(app: Rhythm) -> None:
@@ -71,7 +73,7 @@ def test_every_room_has_its_coroutines(app: Rhythm) -> None:
     assert sorted(rooms) == ROOMS
     for name, room in rooms.items():
         assert type(room).__name__ == f"Async{type(getattr(app, name)).__name__}"
-        same(getattr(app, name), room)
+        same(getattr(app, name), room, LAZY.get(name, set()))
 
 
 def test_flat_names_have_their_coroutines(app: Rhythm) -> None:

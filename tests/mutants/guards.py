@@ -683,7 +683,7 @@ ENDS = (
     Guard(
         "`why` tells a look from a turn",
         ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
-        engine=(Change("app/why.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
+        engine=(Change("app/explain.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
     ),
     Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
@@ -1529,7 +1529,7 @@ SCOPES = (
     ),
     Guard(
         "others in a queue are not counted", scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
-        engine=(Change("app/why.py", "queued", "told = within(self.scope, name)", "told = True"),),
+        engine=(Change("app/explain.py", "queued", "told = within(self.scope, name)", "told = True"),),
     ),
     Guard(
         "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
@@ -1659,7 +1659,7 @@ CONNECTED = "tests/http/test_connections.py::test_"
 SERVED = (
     Guard(
         "an Idempotency-Key is a person's own", ("tests/http/test_executions.py::test_a_key_is_a_persons_own",),
-        engine=(Change("http/guard.py", "own", "person(self.actor.name)", '""'),),
+        engine=(Change("app/actors.py", "own_key_of", "person(actor.name)", '""'),),
     ),
     Guard(
         "nobody chooses what a person's key becomes",
@@ -1809,17 +1809,17 @@ SERVED = (
     Guard(
         "who asks why reads no results of what was awaited", (f"{FAMILIES}why_reads_no_results_of_what_was_awaited_and_has_come",),
         engine=(
-            Change("app/why.py", "due", ", brief=True", ""),
-            Change("app/why.py", "awaited", ", brief=True", ""),
+            Change("app/explain.py", "due", ", brief=True", ""),
+            Change("app/explain.py", "awaited", ", brief=True", ""),
         ),
     ),
     Guard(
         "who asks why asks so many", (f"{FAMILIES}why_asks_a_bounded_number_of_a_tree",),
-        engine=(Change("app/why.py", "leaf", " and self.asked < ASKED", ""),),
+        engine=(Change("app/explain.py", "leaf", " and self.asked < ASKED", ""),),
     ),
     Guard(
         "nobody is named of a queue out of scope", ("tests/app/test_operating.py::test_why_names_nobody_of_a_queue_out_of_scope",),
-        engine=(Change("app/why.py", "queued", "told = within(self.scope, name)", "told = True"),),
+        engine=(Change("app/explain.py", "queued", "told = within(self.scope, name)", "told = True"),),
     ),
 )  # fmt: skip
 

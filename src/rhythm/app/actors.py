@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 
 from rhythm.app.checks import several, valid_name, valid_text
+from rhythm.ids import PersonalKey, personal_key
 from rhythm.limits import TEXTS
 from rhythm.store.access import Actor
+from rhythm.store.provenance import person
 
-__all__ = ["Actor", "By", "acting", "user"]
+__all__ = ["Actor", "By", "acting", "own_key_of", "user"]
 By = Actor | str | None  # None is the user of the operating system
 
 
@@ -23,6 +25,11 @@ def acting(by: By, source: str = "python") -> Actor:
     for value, what in ((actor.token, "the id of a token"), (actor.source, "where whoever acts is")):
         valid_text(value or "", what, TEXTS.name)
     return actor
+
+
+def own_key_of(actor: Actor, key: str) -> PersonalKey:
+    """Whoever's `Idempotency-Key`: another person who uses the same text does not meet it."""
+    return personal_key(person(actor.name), valid_name(key, "an Idempotency-Key"))
 
 
 def user() -> str:

@@ -18,6 +18,7 @@ from rhythm.app.approvals import Approvals
 from rhythm.app.audit import Audit
 from rhythm.app.bulk import Bulk
 from rhythm.app.delegates import Delegate
+from rhythm.app.details import Details
 from rhythm.app.events import Events
 from rhythm.app.executions import Executions
 from rhythm.app.handle import Handle
@@ -125,6 +126,8 @@ class AsyncWorkflows(Proxy):
 
     __call__ = coroutine(Workflows.__call__)
     get = coroutine(Workflows.get)
+    get_many = coroutine(Workflows.get_many)
+    source = coroutine(Workflows.source)
     register = coroutine(Workflows.register)
     program = coroutine(Workflows.program)
     current = coroutine(Workflows.current)
@@ -140,6 +143,7 @@ class AsyncExecutions(Proxy):
 
     __call__ = coroutine(Executions.__call__)
     get = coroutine(Executions.get)
+    get_many = coroutine(Executions.get_many)
     children = coroutine(Executions.children)
     trace = coroutine(Executions.trace)
     trace_page = coroutine(Executions.trace_page)
@@ -183,6 +187,8 @@ class AsyncEvents(Proxy):
     """`Events`, with coroutines."""
 
     publish = coroutine(Events.publish)
+    starting = coroutine(Events.starting)
+    started_by = coroutine(Events.started_by)
 
 
 class AsyncSchedules(Proxy):
@@ -202,9 +208,22 @@ class AsyncQueues(Proxy):
     """`Queues`, with coroutines."""
 
     __call__ = coroutine(Queues.__call__)
+    counts = coroutine(Queues.counts)
     workers = coroutine(Queues.workers)
     pause = coroutine(Queues.pause)
     resume = coroutine(Queues.resume)
+
+
+class AsyncDetails(Proxy):
+    """`Details`, with coroutines."""
+
+    root_name = coroutine(Details.root_name)
+    children = coroutine(Details.children)
+    due = coroutine(Details.due)
+    position = coroutine(Details.position)
+    retries = coroutine(Details.retries)
+    retry_refusal = coroutine(Details.retry_refusal)
+    snapshot = coroutine(Details.snapshot)
 
 
 class AsyncBulk(Proxy):
@@ -251,6 +270,7 @@ class AsyncRhythm(Proxy):
         self.events = AsyncEvents(app.events)
         self.schedules = AsyncSchedules(app.schedules)
         self.queues = AsyncQueues(app.queues)
+        self.details = AsyncDetails(app.details)
         self.bulk = AsyncBulk(app.bulk)
         self.why = AsyncWhy(app.why)
         self.tokens = AsyncTokens(app.tokens)

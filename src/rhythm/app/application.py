@@ -16,7 +16,9 @@ from rhythm.app.approvals import Approvals
 from rhythm.app.audit import Audit
 from rhythm.app.bulk import Bulk
 from rhythm.app.context import AppContext
+from rhythm.app.database import Database
 from rhythm.app.delegates import flat
+from rhythm.app.details import Details
 from rhythm.app.events import Events
 from rhythm.app.executions import Executions
 from rhythm.app.pauses import Pauses
@@ -80,10 +82,12 @@ class Rhythm:
         self.events = Events(context)
         self.schedules = Schedules(context, self.workflows, self.executions)
         self.queues = Queues(context)
+        self.details = Details(context, self.workflows)
         self.bulk = Bulk(context, self.executions)
         self.why = Why(context, self.workflows)
         self.tokens = Tokens(context)
         self.audit = Audit(context)
+        self.database = Database(self.store)
         try:
             self._prepare()
             self.register(*self.settings.workflow_paths)

@@ -111,6 +111,12 @@ class Audit:
         problems = tuple(message for _, message in found.problems)
         return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
 
+    def export(self, after: int = 0) -> Iterator[AuditRow]:
+        """All rows after the one of this number, oldest first, as they are stored and hashed."""
+        while rows := self._store.audit_after(after, LARGEST_PAGE):
+            yield from rows
+            after = rows[-1].n
+
 
 def audit_view(row: AuditRow) -> AuditView:
     told = (row.actor, row.token, row.source, row.action, row.object)

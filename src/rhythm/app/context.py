@@ -31,7 +31,7 @@ class AppContext:
 
     def __init__(self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]) -> None:
         self.store, self.settings, self.tasks = store, settings, tasks
-        self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes()
+        self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes(store)
         self.running: list[PooledWorker] = []  # workers of this process
 
     def new_id(self) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Events:
-    """What is published."""
+    """What is published, and which workflows it starts."""
 
     def __init__(self, context: AppContext) -> None:
         self._context, self._store, self._sizes = context, context.store, context.sizes
@@ -31,3 +31,11 @@ class Events:
         answer = self._store.publish(event, acting(by) if by else None)
         self._context.wake()
         return answer == "published"
+
+    def starting(self, workflow: str) -> list[str]:
+        """The types of the events that start a workflow."""
+        return [trigger.type for trigger in self._store.triggers() if trigger.workflow == workflow]
+
+    def started_by(self, type: str) -> list[str]:
+        """The names of the workflows that an event of this type starts."""
+        return [trigger.workflow for trigger in self._store.triggers() if trigger.type == type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rhythm.app.actors import By, acting
@@ -76,6 +77,10 @@ class Executions:
     def get(self, id: Id) -> ExecutionView:
         """The execution as it is now; `UnknownExecution` if there is none of this id."""
         return view(self._context.execution(id))
+
+    def get_many(self, ids: Sequence[str]) -> dict[str, ExecutionView]:
+        """The executions of these ids as they are now; those that do not exist are left out."""
+        return {id: view(row) for id, row in self._store.get(ids).items()} if ids else {}
 
     def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None) -> Page:
         """What an execution has started, in that order. See `list`."""

@@ -10,6 +10,7 @@ from rhythm.app.views import QueueView, WorkerView, queue_view, worker_view
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
+    from rhythm.store.base import Queue
 
 
 class Queues:
@@ -21,6 +22,10 @@ class Queues:
     def __call__(self) -> list[QueueView]:
         """What is in the queues: all that have work, are paused, or are served by a worker."""
         return [queue_view(queue) for queue in self._store.queues()]
+
+    def counts(self) -> list[Queue]:
+        """What is in the queues as the database counts it, for metrics."""
+        return self._store.queues()
 
     def workers(self) -> list[WorkerView]:
         """The workers of the database, whatever process they are in; those that died, for a day."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of
-from rhythm.app.views import WorkflowView, workflow_view
+from rhythm.app.views import SourceView, WorkflowView, workflow_view
 from rhythm.errors import Denied, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.rights import Scope, within
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
-    from rhythm.store.base import Listed, Store
+    from rhythm.store.base import Definition, Listed, Store
 
 
 class Workflows:
@@ -35,6 +35,18 @@ class Workflows:
         """The current version of a workflow; `UnknownWorkflow` if there is none of this name."""
         found = self._store.current([name]) if can_be(name) else {}
         return workflow_view(found[name]) if name in found else _unknown(name, self._store)
+
+    def get_many(self, names: Sequence[str]) -> dict[str, WorkflowView]:
+        """The current versions of the workflows of these names; those that do not exist are left out."""
+        return {name: workflow_view(listed) for name, listed in self._store.current(names).items()}
+
+    def source(self, name: str, version: str, *, scope: Scope = None) -> SourceView | None:
+        """The text of a version of a workflow, as it was registered; None if there is none.
+
+        With a `scope`, only its own part of the text, unless all workflows that are in it fit.
+        """
+        found = self._store.definition(name, version)
+        return None if found is None else SourceView(found.name, found.file, _text(found, scope))
 
     def register(self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None) -> tuple[str, ...]:
         """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
@@ -72,6 +84,14 @@ class Workflows:
         while page := self._store.definitions(after, LARGEST_PAGE):
             yield from page
             after = page[-1].name
+
+
+def _text(definition: Definition, scope: Scope) -> str:
+    if scope is None:  # then the compiler is not needed
+        return definition.source
+    from rhythm.app.flows import source_within
+
+    return source_within(definition, scope)
 
 
 def _unknown(name: str, store: Store) -> NoReturn:
