@@ -1,7 +1,8 @@
-"""The application as coroutines: `app.aio` has the methods of `Rhythm`, and the handles that it gives have those of `Handle`.
+"""The application as coroutines: `app.aio` has the methods of `Rhythm`, its handles those of `Handle`.
 
-A coroutine is made of its method, here in a table: signature and documentation are the method's, for people and for type checkers.
-It runs in a thread of asyncio's pool. Only waiting for a result does not: a thousand waits must not need a thousand threads.
+A coroutine is made of its method, here in a table: signature and documentation are the method's,
+for people and for type checkers. It runs in a thread of asyncio's pool. Only waiting for a result
+does not: a thousand waits must not need a thousand threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """`Rhythm`, the application object: everything that can be asked of executions, on one database.
 
-It reads the environment, chooses the database, and makes the rooms; what can be asked stands in them. A room validates, and turns
-calls into rows and rows into views; what happens to executions is decided in the store and the engine. The compiler and the engine
-are imported when they are first needed: `rhythm list` needs neither.
+It reads the environment, chooses the database, and makes the rooms; what can be asked stands in
+them. A room validates, and turns calls into rows and rows into views; what happens to executions is
+decided in the store and the engine. The compiler and the engine are imported when they are first
+needed: `rhythm list` needs neither.
 """
 
 from __future__ import annotations
@@ -50,8 +51,9 @@ class Rhythm:
     `tasks` are those of `@rhythm.task` unless you give your own. `environment` replaces the variables of the process, and `store`,
     which stays open, the database of the URL.
 
-    Its methods are grouped in rooms: `app.approvals.approve(…)`, `app.schedules.pause(…)`. Each has a flat name, too: `app.approve(…)`,
-    `app.pause_schedule(…)`. A room that is called lists what is in it: `app.approvals()`.
+    Its methods are grouped in rooms: `app.approvals.approve(…)`, `app.schedules.pause(…)`. Each has a
+    flat name, too: `app.approve(…)`, `app.pause_schedule(…)`. A room that is called lists what is in
+    it: `app.approvals()`.
     """
 
     def __init__(
@@ -204,7 +206,8 @@ class Rhythm:
 
     verify_audit = flat(Audit.verify)
 
-    if not TYPE_CHECKING:  # the class has these as methods, for `help` and the like; an instance has the room in their place
+    # The class has these as methods, for `help` and the like; an instance has the room in their place.
+    if not TYPE_CHECKING:
         workflows = flat(Workflows.__call__)
         approvals = flat(Approvals.__call__)
         schedules = flat(Schedules.__call__)

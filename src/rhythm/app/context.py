@@ -1,7 +1,7 @@
-"""What the rooms of an application share: its database, its settings and tasks, and the workers of this process.
+"""What the rooms of an application share: its database, settings and tasks, and the workers here.
 
-A room is a class of its own subject, made from this context by the constructor of `Rhythm`. What several rooms need of a database
-stands here; nothing is set afterwards.
+A room is a class of its own subject, made from this context by the constructor of `Rhythm`. What
+several rooms need of a database stands here; nothing is set afterwards.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class AppContext:
-    """The database of an application, its settings and tasks, and what this process keeps of them."""
+    """The database of an application, its settings and tasks, and what this process keeps."""
 
     def __init__(self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]) -> None:
         self.store, self.settings, self.tasks = store, settings, tasks
@@ -50,9 +50,10 @@ class AppContext:
         return found if found is not None else unknown_execution(id)
 
     def names_in(self, scope: Scope) -> tuple[str, ...] | None:
-        """The names of all executions that somebody started and that are in this scope; None: all of them.
+        """The names in this scope of executions that somebody started; None: all of them.
 
-        From here on databases are asked for names, not for patterns: one function says what a pattern means.
+        From here on databases are asked for names, not for patterns: one function says what a
+        pattern means.
         """
         if scope is None:
             return None

@@ -1,6 +1,7 @@
-"""A database as its operator sees it: its tables, whether they keep the rules, and the application on it as it is.
+"""A database as its operator sees it: its tables, and whether they keep the rules.
 
-The command line opens databases here. Nothing of the application is imported until somebody asks for one.
+The command line opens databases here. Nothing of the application is imported until somebody asks
+for one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ class Database:
         self._store = store
 
     def probe(self) -> None:
-        """Returns if the database answers those who come in: it is asked for a token that nobody has, and others cannot block that."""
+        """Returns if the database answers those who come in.
+
+        It is asked for a token that nobody has: whoever looks at something large cannot block that.
+        """
         self._store.token("")
 
     def expect_threads(self, count: int) -> None:
@@ -51,14 +55,20 @@ class Database:
         return self._store.migrate()
 
     def examine(self, grace_s: float) -> tuple[list[Finding], Health]:
-        """Which of its rules are broken, and how it is; what takes a moment may be late by `grace_s`."""
+        """Which of its rules are broken, and how it is.
+
+        What takes a moment may be late by `grace_s`.
+        """
         from rhythm.engine.doctor import examine
 
         require_schema(self._store)
         return examine(self._store, grace_s), self._store.health()
 
     def application(self, url: str) -> Rhythm:
-        """The application on this database, of this URL. It must be up to date; nothing is registered. Close it before the database."""
+        """The application on this database, of this URL; close it before the database.
+
+        The tables must be up to date. Nothing is registered.
+        """
         from rhythm.app.application import Rhythm
 
         return Rhythm(url, (), store=self._store, auto_migrate=False)
@@ -66,9 +76,9 @@ class Database:
 
 @contextmanager
 def open_database(url: str, *, create: bool = True) -> Iterator[Database]:
-    """The database behind a URL; nothing is migrated by opening it. `StoreError` says what is wrong.
+    """The database behind a URL; nothing is migrated by opening it.
 
-    `create=False`: an SQLite file must be there already.
+    `StoreError` says what is wrong. `create=False`: an SQLite file must be there already.
     """
     store = open_store(url, create=create)
     try:
@@ -78,7 +88,7 @@ def open_database(url: str, *, create: bool = True) -> Iterator[Database]:
 
 
 def memory_store(clock_us: Callable[[], int]) -> Store:
-    """A database in memory that nobody else has, on a clock of its own: what `rhythm run` hands to its runner."""
+    """A database in memory that nobody else has, on a clock of its own: for `rhythm run`."""
     from rhythm.store.sqlite.store import SqliteStore
 
     store = SqliteStore(":memory:", clock_us)

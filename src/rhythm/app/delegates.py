@@ -1,4 +1,7 @@
-"""Functions that are made of the methods of another class: with their signature and documentation, which are written once."""
+"""Functions that are made of the methods of another class, with their signature and documentation.
+
+So the flat names of the application and its coroutines are tables of names: nothing is typed twice.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ R = TypeVar("R")
 
 
 class Delegate:
-    """Becomes a function of the class that it is assigned in, as soon as it has learned its name there."""
+    """Becomes a function of the class that it is assigned in, as soon as it knows its name there."""
 
     def __init__(self, call: Callable[..., Any], method: Callable[..., Any], signature: Any = None) -> None:
         self._call, self._method, self._signature = call, method, signature
@@ -25,7 +28,10 @@ class Delegate:
 
 
 def flat(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method of a room as one of the application, which has the room under the name of its class: `Tokens` is `app.tokens`."""
+    """A method of a room as one of the application.
+
+    The application has the room under the name of its class: `Tokens` is `app.tokens`.
+    """
     room, _, name = method.__qualname__.partition(".")
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""One execution, looked at closely: what the command line and the server show of it besides its view.
+"""One execution, looked at closely: what the command line and the server show besides its view.
 
 Programs ask for views; these questions have no flat names.
 """
@@ -35,12 +35,15 @@ class Details:
         self._context, self._store, self._workflows = context, context.store, workflows
 
     def root_name(self, id: Id) -> str | None:
-        """The name of what is at the root of an execution, by which rights go; None if there is no such execution."""
+        """The name of what is at the root of an execution, by which rights go.
+
+        None if there is no such execution.
+        """
         id = possible_id(id)
         return self._store.root_names([id]).get(id)
 
     def children(self, id: Id) -> list[ExecutionView]:
-        """All that an execution has started, in that order and as a list shows it: without what may be large."""
+        """All that an execution has started, in that order, without what may be large."""
         return [brief_view(row) for row in self._store.children(possible_id(id), brief=True)]
 
     def failed_tasks(self, id: Id) -> Iterator[ExecutionView]:
@@ -49,12 +52,13 @@ class Details:
         return (view(row) for row in rows if row.error and row.type == TASK)
 
     def due(self, id: Id) -> dict[int, datetime]:
-        """When the timers and delayed children of an execution are due, by number; 0 is its own start."""
+        """When its timers and delayed children are due, by number; 0 is its own start."""
         return {n: moment(at) for n, at in self._store.due(possible_id(id)).items()}
 
     def position(self, id: Id) -> Position:
-        """Where in its source a workflow is; nowhere, if that is not known or the execution is gone."""
-        row = self._store.get([possible_id(id)]).get(possible_id(id))
+        """Where in its source a workflow is; empty if that is not known, or it is gone."""
+        id = possible_id(id)
+        row = self._store.get([id]).get(id)
         program = self._workflows.program(row.name, row.version) if row is not None else None
         if row is None or program is None:
             return Position()
@@ -65,7 +69,11 @@ class Details:
         return [retry.id for retry in self._store.retries(possible_id(id))]
 
     def retry_refusal(self, id: Id) -> str | None:
-        """Why a retry would be refused; None if it would not, or if that cannot be told at a glance."""
+        """Why a retry would be refused.
+
+        None if it would not, or if that cannot be told at a glance. Empty: its snapshot cannot be
+        read.
+        """
         from rhythm.app.explain import retry_refusal
 
         return retry_refusal(self._store, possible_id(id))

@@ -43,7 +43,7 @@ TRACED_PROGRAMS = 20  # that are loaded for one page of a trace
 
 
 class Executions:
-    """Workflows and tasks that were started. Called, it gives a page of those that nobody else started."""
+    """Workflows and tasks that were started. Called, it lists those that nobody else started."""
 
     def __init__(self, context: AppContext, workflows: Workflows) -> None:
         self._context, self._store, self._sizes = context, context.store, context.sizes

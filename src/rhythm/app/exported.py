@@ -23,7 +23,10 @@ NUMBERS, HASHES, OPTIONAL = ("n", "at"), ("prev", "hash"), ("token",)
 
 
 def check_exported(lines: IO[bytes], head: str | None = None) -> AuditCheck:
-    """What is wrong with the chain of these lines, as `Audit.verify` says it of a database; `ValueError` for what is no audit."""
+    """What is wrong with the chain of these lines, as `Audit.verify` says it of a database.
+
+    `ValueError` for what is no audit.
+    """
     links, problems = Links(*([known_head(head)] if head is not None else ())), list[str]()
     for row in exported_rows(lines):
         problems += [message for _, message in links.follow(row)]

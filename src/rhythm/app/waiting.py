@@ -40,7 +40,7 @@ class Changes:
 
     @contextmanager
     def hinted(self, listener: Callable[[], object]) -> Iterator[None]:
-        """Calls the listener also when the database hints at work, of whatever process; from other threads."""
+        """Calls the listener, from any thread, also when the database hints at work."""
 
         def heard(queues: frozenset[str]) -> None:
             listener()
@@ -53,7 +53,7 @@ class Changes:
             listening.close()
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
-        """A text for each execution that is another one whenever it has changed; reads nothing large."""
+        """A text for each execution that is another one whenever it has changed."""
         return self._store.stamps(ids)
 
 

@@ -1,4 +1,7 @@
-"""Asking why an execution does not go on. The answer is put together in `explain`, which is imported when somebody asks."""
+"""Asking why an execution does not go on.
+
+The answer is put together in `explain`, which is imported when somebody asks.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Workflows:
         return workflow_view(found[name]) if name in found else _unknown(name, self._store)
 
     def get_many(self, names: Sequence[str]) -> dict[str, WorkflowView]:
-        """The current versions of the workflows of these names; those that do not exist are left out."""
+        """The current versions of these workflows; those that do not exist are left out."""
         return {name: workflow_view(listed) for name, listed in self._store.current(names).items()}
 
     def source(self, name: str, version: str, *, scope: Scope = None) -> SourceView | None:
@@ -73,7 +73,7 @@ class Workflows:
         return self._context.programs.get(self._store, name, version)
 
     def current(self, name: str, store: Store | None = None) -> Program:
-        """The program on which new executions start; `UnknownWorkflow` if there is none of this name.
+        """The program on which new executions start; `UnknownWorkflow` if there is none.
 
         `store`: to ask in the transaction of the caller.
         """
