@@ -1525,7 +1525,7 @@ SCOPES = (
     ),
     Guard(
         "the text of others is not shown", scoped("of_a_file_with_workflows_of_others_only_the_own_text_is_shown"),
-        engine=(Change("app/flows.py", "source_within", "if scope is None:", "if True:"),),
+        engine=(Change("app/workflows.py", "_text", "if scope is None:", "if True:"),),
     ),
     Guard(
         "others in a queue are not counted", scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
