@@ -22,7 +22,7 @@ from bench.client import Answer, Asked, at_once
 from bench.jobs import tell
 from bench.measure import percentiles, row, show_s
 from bench.places import Place, postgres, sqlite
-from rhythm.app.rights import AuditCheck
+from rhythm.app.audit import AuditCheck
 from rhythm.engine.doctor import examine
 from rhythm.record import Record
 

@@ -20,13 +20,14 @@ MAY_IMPORT = {  # a folder of src/rhythm: the parts of rhythm that it may import
     "engine": {"ir", "vm", "store"},
     "worker": {"ir", "vm", "lang", "engine", "store"},
     "app": {"ir", "lang", "engine", "worker", "store", "http"},  # of http only `Rhythm.server`, which hands itself over
-    "http": {"ir", "vm", "engine", "worker", "store", "app"},
-    "cli": {"ir", "vm", "lang", "engine", "worker", "store", "app", "http"},
+    "http": {"ir", "vm", "engine", "worker", "app"},  # no store: the application has what they ask for,
+    "cli": {"ir", "vm", "lang", "engine", "worker", "app", "http"},  # and opens databases (`app.database`)
 }
 IMPURE = {
     "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "selectors", "signal", "socket",
     "subprocess", "sys", "tempfile", "threading", "time", "uuid",
 }  # fmt: skip
+LATER = "rhythm.vm rhythm.lang.languages rhythm.app.explain rhythm.app.aio rhythm.worker.worker asyncio sqlite3 psycopg fastapi".split()
 HEAVY = "argparse asyncio dataclasses fastapi http inspect psycopg sqlite3 ssl typing_extensions urllib3 uvicorn".split()
 
 
@@ -58,6 +59,14 @@ def test_engine_and_worker_see_no_database(folder: str) -> None:
         assert not [
             name for name in imports(path) if name.startswith(("rhythm.store.sqlite", "rhythm.store.postgres", "sqlite3", "psycopg"))
         ], path.name
+
+
+@pytest.mark.parametrize("folder", ["http", "cli"])
+def test_server_and_command_line_ask_the_application_and_not_its_store(folder: str) -> None:
+    """A room of the application says what they want to know; whoever reaches past it must be changed with every store."""
+    for path in modules(folder):
+        asked = {node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)}
+        assert not asked & {"store", "_store", "_context"}, path.name
 
 
 def test_every_folder_has_its_rule() -> None:
@@ -123,6 +132,13 @@ SET_FROM_OUTSIDE = {  # what one part of a worker sets of another, by design: bo
     ("loop.py", "self.ownership.unsure"), ("turns.py", "self.ownership.unsure"), ("loop.py", "self.slots.paused"),
     ("loop.py", "self.slots.draining"),
 }  # fmt: skip
+
+
+def test_application_imports_no_compiler_no_interpreter_and_no_driver() -> None:
+    """Most commands need none of them."""
+    code = f"import sys, rhythm.app.application; print(sorted(set({LATER!r}) & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("args", [["--help"], ["check", "FILE"]])

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rhythm.app import ExecutionView, Handle, Page, QueueView, Rhythm, Start, TraceStep, WorkerView, WorkflowView
     from rhythm.app.aio import AsyncHandle, AsyncRhythm
-    from rhythm.app.approving import ApprovalPage, ApprovalView, DecisionView, ResumeRequestView, StatusView
+    from rhythm.app.approvals import ApprovalPage, ApprovalView, DecisionView
+    from rhythm.app.audit import AuditCheck, AuditPage, AuditView
+    from rhythm.app.bulk import BulkView
     from rhythm.app.default import (
         approval,
         approvals,
@@ -52,11 +54,11 @@ if TYPE_CHECKING:
         workers,
         workflows,
     )
-    from rhythm.app.operating import BulkView
+    from rhythm.app.explain import WhyView
+    from rhythm.app.pauses import ResumeRequestView, StatusView
     from rhythm.app.pooled import PooledWorker, WorkerHealth
-    from rhythm.app.rights import AuditCheck, AuditPage, AuditView, NewToken, TokenView
-    from rhythm.app.scheduling import FireView, ScheduleView
-    from rhythm.app.why import WhyView
+    from rhythm.app.schedules import FireView, ScheduleView
+    from rhythm.app.tokens import NewToken, TokenView
     from rhythm.errors import (
         Conflict,
         Denied,
@@ -113,12 +115,14 @@ _HOMES = {
     **dict.fromkeys(("Current", "current"), "rhythm.worker.current"),
     **dict.fromkeys(("Task", "task"), "rhythm.worker.handlers"),
     **dict.fromkeys(_OF_THE_APP.split(), "rhythm.app"),
-    **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView", "NewToken", "TokenView"), "rhythm.app.rights"),
-    **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView", "ResumeRequestView", "StatusView"), "rhythm.app.approving"),
+    **dict.fromkeys(("AuditCheck", "AuditPage", "AuditView"), "rhythm.app.audit"),
+    **dict.fromkeys(("NewToken", "TokenView"), "rhythm.app.tokens"),
+    **dict.fromkeys(("ApprovalPage", "ApprovalView", "DecisionView"), "rhythm.app.approvals"),
+    **dict.fromkeys(("ResumeRequestView", "StatusView"), "rhythm.app.pauses"),
     **dict.fromkeys(("PooledWorker", "WorkerHealth"), "rhythm.app.pooled"),
-    "BulkView": "rhythm.app.operating",
-    "WhyView": "rhythm.app.why",
-    **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.scheduling"),
+    "BulkView": "rhythm.app.bulk",
+    "WhyView": "rhythm.app.explain",
+    **dict.fromkeys(("FireView", "ScheduleView"), "rhythm.app.schedules"),
     **dict.fromkeys(("AsyncHandle", "AsyncRhythm"), "rhythm.app.aio"),
     **dict.fromkeys(("init", *_OF_THE_DEFAULT.split()), "rhythm.app.default"),
 }

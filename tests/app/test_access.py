@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import rhythm
-from rhythm.app import Rhythm, rights
-from rhythm.app.rights import SECRET, AuditCheck, NewToken
+from rhythm.app import Rhythm, audit, tokens
+from rhythm.app.audit import AuditCheck
+from rhythm.app.tokens import SECRET, NewToken
 from rhythm.store import doctor
 from rhythm.store.access import MOST_PROBLEMS, Actor
 from tests.app.conftest import MakeApp
@@ -159,8 +160,8 @@ def test_every_secret_is_new(app: Rhythm) -> None:
 
 def test_an_id_that_is_taken_is_drawn_again(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
     first = app.create_token("ann")
-    drawn = iter([(first.view.id, "rhy_x"), rights._drawn()])
-    monkeypatch.setattr(rights, "_drawn", lambda: next(drawn))
+    drawn = iter([(first.view.id, "rhy_x"), tokens._drawn()])
+    monkeypatch.setattr(tokens, "_drawn", lambda: next(drawn))
     second = app.create_token("bob")
     assert app.authenticate(second.secret) == second.view
     assert app.authenticate(first.secret) == first.view
@@ -315,7 +316,7 @@ def test_of_many_problems_the_first_are_told_and_all_are_counted(app: Rhythm) ->
 
 
 def test_a_part_of_the_audit_ends_when_it_is_large(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rights, "CHECKED_SIZE", 1000)
+    monkeypatch.setattr(audit, "CHECKED_SIZE", 1000)
     monkeypatch.setattr(doctor, "PAGE_SIZE", 700)
     for i in range(4):
         app.pause_queue(f"q{i}", "x" * 900, by="ann")

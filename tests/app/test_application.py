@@ -340,7 +340,7 @@ def test_whatever_gives_work_wakes_the_workers_of_this_process(make_app: MakeApp
     )
     for number, act in enumerate(acts):
         woken: list[int] = []
-        app.running = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
+        app.running[:] = [SimpleNamespace(wake=lambda woken=woken: woken.append(1), stop=lambda: None)]
         act()
         assert woken == [1], number
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rhythm
-from rhythm.app.approving import ApprovalView
+from rhythm.app.approvals import ApprovalView
 from rhythm.store.access import Actor
 from tests.app.conftest import MakeApp
 

@@ -39,7 +39,7 @@ def test_events_without_an_id_of_their_own_are_all_published(make_app: MakeApp) 
 def test_publishing_wakes_the_workers_of_this_process(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app = make_app()
     woken: list[int] = []
-    monkeypatch.setattr(app, "_wake", lambda: woken.append(1))
+    monkeypatch.setattr(app._context, "wake", lambda: woken.append(1))
     app.publish("tick")
     assert woken == [1]
 

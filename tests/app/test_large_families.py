@@ -10,7 +10,7 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.why import ASKED
+from rhythm.app.explain import ASKED
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import NewSignal, Reach
 from tests.app.conftest import MakeApp
@@ -82,7 +82,7 @@ def test_why_reads_no_results_of_what_was_awaited_and_has_come(make_app: MakeApp
 
 
 def test_why_asks_a_bounded_number_of_a_tree(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rhythm.app.why.ASKED", 10)
+    monkeypatch.setattr("rhythm.app.explain.ASKED", 10)
     app = make_app(flows=(TREE,))
     with app.worker():
         app.start_workflow("main", 3, id="x")

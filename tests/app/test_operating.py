@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.operating import AT_ONCE, AsyncOperating, BulkView, Operating
+from rhythm.app.bulk import AT_ONCE, BulkView
 from rhythm.engine.doctor import examine
 from rhythm.store.base import Beat
 from tests.app.conftest import MakeApp
@@ -103,11 +102,6 @@ def test_what_does_not_exist_cannot_be_ended_or_explained(make_app: MakeApp) -> 
     for act in (app.terminate, app.cancel, app.why):
         with pytest.raises(rhythm.UnknownExecution):
             act("nobody")
-
-
-def test_signatures_of_the_coroutines_are_those_of_the_methods() -> None:
-    for name in ("terminate", "bulk", "why"):
-        assert inspect.signature(getattr(Operating, name)) == inspect.signature(getattr(AsyncOperating, name))
 
 
 # one act for many

@@ -12,7 +12,8 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.approving import ApprovalView, StatusView
+from rhythm.app.approvals import ApprovalView
+from rhythm.app.pauses import StatusView
 from rhythm.engine.doctor import examine
 from rhythm.store.access import Actor
 from tests.app.conftest import MakeApp

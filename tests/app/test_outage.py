@@ -60,14 +60,14 @@ def test_answer_ends_the_silence(make_app: MakeApp) -> None:
 def test_waiting_goes_on_when_the_database_answers_again(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     app = make_app(flows=(QUICK,))
     with app.worker():
-        handle, get, silent = app.start_workflow("quick", 7), app.get, [SILENT] * 3
+        handle, get, silent = app.start_workflow("quick", 7), app.executions.get, [SILENT] * 3
 
         def answer(id: Any) -> ExecutionView:
             if silent:
                 raise silent.pop()
             return get(id)
 
-        monkeypatch.setattr(app, "get", answer)
+        monkeypatch.setattr(app.executions, "get", answer)
         if way == "plain":
             assert handle.result(WAIT) == 7
         elif way == "coroutine":

@@ -10,7 +10,7 @@ import pytest
 
 import rhythm
 from rhythm.app import Rhythm
-from rhythm.app.scheduling import ScheduleView
+from rhythm.app.schedules import ScheduleView
 from rhythm.engine import schedules as engine
 from rhythm.engine.programs import ProgramCache
 from rhythm.store.access import Actor
@@ -229,7 +229,7 @@ def test_schedules_that_cannot_be_fired_here_keep_no_other_from_it_and_are_told_
     rows(app.store, "UPDATE schedules SET cron = '* * * * *', every_us = NULL, tz = 'Mars/Olympus' WHERE name = 'lost'")
     rows(app.store, "UPDATE schedules SET cron = ?, every_us = NULL WHERE name = 'long'", ["0-59," * 50_000 + "1 * * * *"])
     rows(app.store, """UPDATE workflow_definitions SET program = '{"ir": 99}' WHERE name = 'forever'""")
-    app._programs = ProgramCache()
+    app._context.programs = ProgramCache()
     told: list[Any] = []
     seconds = [0.0]
     settings = ServiceSettings(batch=2, schedules_every_s=1.0)

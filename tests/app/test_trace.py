@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rhythm.app import Rhythm
-from rhythm.app import application as application_module
+from rhythm.app import executions as executions_module
 from rhythm.app.views import TraceStep, line_of, moment
 from rhythm.engine.payload import load
 from rhythm.store import reading
@@ -160,7 +160,7 @@ def test_programs_of_a_page_are_few(app: Rhythm, monkeypatch: pytest.MonkeyPatch
     with app.worker():
         handle.result(WAIT)
     whole = app.trace(handle.id)
-    monkeypatch.setattr(application_module, "TRACED_PROGRAMS", 2)
+    monkeypatch.setattr(executions_module, "TRACED_PROGRAMS", 2)
     assert app.trace(handle.id) == whole
     assert len(app.trace_page(handle.id, 1000)) < len(whole)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rhythm.app.rights import SECRET
+from rhythm.app.tokens import SECRET
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.cli import test_executions as executions

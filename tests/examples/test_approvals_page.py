@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from rhythm.app import Rhythm
-from rhythm.app.approving import REFUSALS
+from rhythm.app.approvals import REFUSALS
 from rhythm.ir.operations import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "approvals.md").read_text(encoding="utf-8")

@@ -34,7 +34,7 @@ def test_program_prints_what_is_shown(tmp_path: Path, program: str, shown: str) 
 
 
 def test_every_program_of_the_page_is_run() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 6
+    assert len(PROGRAMS) == PAGE.count("```python") == 7
 
 
 def test_table_of_methods_names_all_of_them() -> None:
@@ -44,6 +44,19 @@ def test_table_of_methods_names_all_of_them() -> None:
     assert named == public - {"close", "program"}
     for name in (name for name, member in vars(Handle).items() if callable(member) and not name.startswith("_")):
         assert f"`{name}(" in PAGE
+
+
+def test_table_of_rooms_names_their_methods() -> None:
+    (table,) = re.findall(r"\| room \| called \| .*?\n(.*?)\n\n", PAGE, re.DOTALL)
+    flat = {name: method.__wrapped__ for name, method in vars(Rhythm).items() if hasattr(method, "__wrapped__")}
+    called = {name for name, method in flat.items() if method.__name__ == "__call__"}
+    named: dict[str, str] = {}
+    for room, listed, methods in re.findall(r"^\| `app\.(\w+)` \|(.*?)\| (.*) \|$", table, re.MULTILINE):
+        named |= {(own or method): f"{room}.{method}" for method, own in re.findall(r"`(\w+)`(?: \(`(\w+)`\))?", methods)}
+        named |= {own or room: f"{room}.__call__" for own in re.findall(r"lists(?: \(`(\w+)`\))?", listed)}
+    expected = {name: method.__qualname__[0].lower() + method.__qualname__[1:] for name, method in flat.items()}
+    assert called - named.keys() == {"bulk", "why"}  # which are nothing else
+    assert named == {name: method for name, method in expected.items() if name not in ("bulk", "why")}
 
 
 def test_table_of_settings_has_their_defaults(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rhythm.app import Rhythm
-from rhythm.app.rights import SECRET
+from rhythm.app.tokens import SECRET
 from rhythm.limits import TEXTS
 from rhythm.rights import PERMISSIONS, ROLES
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rhythm.app import Rhythm
-from rhythm.app.approving import ApprovalView
+from rhythm.app.approvals import ApprovalView
 from rhythm.http import Server
 from tests.http.conftest import Client, MakeClient, until
 from tests.support.serving import serving

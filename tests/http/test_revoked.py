@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from rhythm.app import Rhythm
-from rhythm.app.rights import TokenView
+from rhythm.app.tokens import TokenView
 from rhythm.http.routes import ROUTES
 from tests.http.conftest import Client, until
 from tests.store.test_acting import contents
@@ -155,9 +155,9 @@ def test_a_body_that_comes_after_the_revocation_does_nothing(app: Rhythm, base: 
 def test_of_many_that_are_meant_those_stay_whose_turn_comes_after_the_revocation(
     app: Rhythm, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rhythm.app import operating
+    from rhythm.app import bulk
 
-    monkeypatch.setattr(operating, "AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "AT_ONCE", 2)
     ids = [app.start_workflow("wait", id=f"w{i}").id for i in range(5)]
     made, cancel = app.create_token("Ann", roles=["operator"]), app.store.cancel
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.app import Rhythm
+from rhythm.app import Rhythm, schedules
 from tests.http.conftest import Client
 
 
@@ -42,17 +42,17 @@ def test_a_change_of_what_is_no_longer_there_does_nothing(
 ) -> None:
     """Else it would come back with the inputs of whoever made it, and without their name."""
     app.schedule("s", "add", every="1h", inputs={"a": 1, "b": 2}, by="ann")
-    wanted = app._wanted_schedule
+    wanted = schedules.wanted_schedule
 
     def between(*args: Any) -> Any:
-        monkeypatch.setattr(app, "_wanted_schedule", wanted)
+        monkeypatch.setattr(schedules, "wanted_schedule", wanted)
         if meanwhile == "gone":
             app.delete_schedule("s")
         elif meanwhile:
             app.schedule("s", "add", every="1h", inputs={"a": 1, "b": 3}, by="bob")
         return wanted(*args)
 
-    monkeypatch.setattr(app, "_wanted_schedule", between)
+    monkeypatch.setattr(schedules, "wanted_schedule", between)
     answer = admin.patch("/api/v1/schedules/s", json={"every": "2h"})
     assert (answer.status_code, answer.json().get("code")) == answered
     assert [(each.every_s, each.inputs["b"]) for each in app.schedules()] == {"gone": [], "other": [(3600, 3)], "": [(7200, 2)]}[meanwhile]

@@ -687,7 +687,7 @@ ENDS = (
     Guard(
         "`why` tells a look from a turn",
         ("tests/app/test_looking.py::test_nothing_that_people_read_changes_while_a_worker_merely_looks",),
-        engine=(Change("app/why.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
+        engine=(Change("app/explain.py", "due", "return is_due(", "return bool(loaded) or is_due("),),
     ),
     Guard(
         "a start that is there changes nothing", rule("a_start_with_the_same_id_changes_nothing"),
@@ -1478,15 +1478,15 @@ SCOPES = (
     ),
     Guard(
         "a schedule that is not theirs is not shown", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
-        engine=(Change("app/scheduling.py", "get_schedule", "if not within(scope, schedule.workflow):", "if False:"),),
+        engine=(Change("app/schedules.py", "get", "if not within(scope, schedule.workflow):", "if False:"),),
     ),
     Guard(
         "a schedule is looked at in its transaction", scoped("a_schedule_that_starts_something_else_by_then_is_not_theirs"),
-        engine=(Change("app/scheduling.py", "_is_theirs", "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
+        engine=(Change("app/schedules.py", "_is_theirs", "if _may(actor, schedule) else _unknown(schedule.name)", ""),),
     ),
     Guard(
         "a schedule of others is not replaced", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
-        engine=(Change("app/scheduling.py", "schedule", "if before is not None and not _may(actor, before):", "if False:"),),
+        engine=(Change("app/schedules.py", "put", "if before is not None and not _may(actor, before):", "if False:"),),
     ),
     Guard(
         "a schedule is not moved to others", scoped("a_schedule_is_changed_only_from_what_is_theirs_to_what_is_theirs"),
@@ -1494,7 +1494,7 @@ SCOPES = (
     ),
     Guard(
         "what a schedule started for others is not told", scoped("what_a_schedule_started_before_it_was_theirs_is_not_told"),
-        engine=(Change("app/scheduling.py", "_fires_within", "fire.execution_id is None or within(", "True or within("),),
+        engine=(Change("app/schedules.py", "_fires_within", "fire.execution_id is None or within(", "True or within("),),
     ),
     Guard(
         "a queue that is not theirs is not touched", scoped("queues_go_by_their_own_names"),
@@ -1516,12 +1516,12 @@ SCOPES = (
     ),
     Guard(
         "only what is theirs is registered", scoped("all_workflows_of_a_text_must_be_theirs"),
-        engine=(Change("app/application.py", "_refuse_others", "if not within(scope, name)", "if False"),),
+        engine=(Change("app/workflows.py", "_refuse_others", "if not within(scope, name)", "if False"),),
     ),
     Guard(
         "a message names no workflow of others",
         scoped("what_is_wrong_with_a_text_tells_nothing_of_workflows_that_its_author_may_not_see"),
-        engine=(Change("app/application.py", "register", "if within(known, name)", "if True"),),
+        engine=(Change("app/workflows.py", "register", "if within(known, name)", "if True"),),
     ),
     Guard(
         "a suggestion names no workflow of others", scoped("an_execution_is_started_and_replaced_only_of_what_is_theirs"),
@@ -1529,15 +1529,15 @@ SCOPES = (
     ),
     Guard(
         "the text of others is not shown", scoped("of_a_file_with_workflows_of_others_only_the_own_text_is_shown"),
-        engine=(Change("app/flows.py", "source_within", "if scope is None:", "if True:"),),
+        engine=(Change("app/workflows.py", "_text", "if scope is None:", "if True:"),),
     ),
     Guard(
         "others in a queue are not counted", scoped("how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it"),
-        engine=(Change("app/why.py", "queued", "told = within(self.scope, name)", "told = True"),),
+        engine=(Change("app/explain.py", "queued", "told = within(self.scope, name)", "told = True"),),
     ),
     Guard(
         "many are those that are theirs", scoped("many_are_only_those_that_are_theirs"),
-        engine=(Change("app/operating.py", "bulk", "names=self._names(scope)", "names=None"),),
+        engine=(Change("app/bulk.py", "__call__", "names=self._context.names_in(scope)", "names=None"),),
     ),
     Guard(
         "a list is of what is theirs", scoped("queues_go_by_their_own_names"),
@@ -1663,7 +1663,7 @@ CONNECTED = "tests/http/test_connections.py::test_"
 SERVED = (
     Guard(
         "an Idempotency-Key is a person's own", ("tests/http/test_executions.py::test_a_key_is_a_persons_own",),
-        engine=(Change("http/guard.py", "own", "person(self.actor.name)", '""'),),
+        engine=(Change("app/actors.py", "own_key_of", "person(actor.name)", '""'),),
     ),
     Guard(
         "nobody chooses what a person's key becomes",
@@ -1813,17 +1813,17 @@ SERVED = (
     Guard(
         "who asks why reads no results of what was awaited", (f"{FAMILIES}why_reads_no_results_of_what_was_awaited_and_has_come",),
         engine=(
-            Change("app/why.py", "due", ", brief=True", ""),
-            Change("app/why.py", "awaited", ", brief=True", ""),
+            Change("app/explain.py", "due", ", brief=True", ""),
+            Change("app/explain.py", "awaited", ", brief=True", ""),
         ),
     ),
     Guard(
         "who asks why asks so many", (f"{FAMILIES}why_asks_a_bounded_number_of_a_tree",),
-        engine=(Change("app/why.py", "leaf", " and self.asked < ASKED", ""),),
+        engine=(Change("app/explain.py", "leaf", " and self.asked < ASKED", ""),),
     ),
     Guard(
         "nobody is named of a queue out of scope", ("tests/app/test_operating.py::test_why_names_nobody_of_a_queue_out_of_scope",),
-        engine=(Change("app/why.py", "queued", "told = within(self.scope, name)", "told = True"),),
+        engine=(Change("app/explain.py", "queued", "told = within(self.scope, name)", "told = True"),),
     ),
 )  # fmt: skip
 

@@ -66,8 +66,6 @@ def _section(text: str, change: Change) -> tuple[int, int]:
     kind = Path(change.file).suffix
     head = rf"^-- name: {change.inside}$" if kind == ".sql" else rf"^ {{0,4}}(def|async def|class) {change.inside}\b"
     heads = list(re.finditer(head, text, re.MULTILINE))
-    if len(heads) > 1:  # the others are the signatures of its coroutine
-        heads = [each for each in heads if "async" not in each.group()]
     if "migrations" in change.file:
         return 0, len(text)
     if len(heads) != 1:

@@ -1,137 +1,79 @@
-"""The application as coroutines: one proxy for all methods, and the types by which checkers know them.
+"""The application as coroutines: `app.aio` has the methods of `Rhythm`, its handles those of `Handle`.
 
-A call runs in a thread of asyncio's pool. Only waiting for a result does not: a thousand waits must not need a thousand threads.
-The protocols repeat the signatures of `Rhythm` and `Handle`; a test holds them to it.
+A coroutine is made of its method, here in a table: signature and documentation are the method's,
+for people and for type checkers. It runs in a thread of asyncio's pool. Only waiting for a result
+does not: a thousand waits must not need a thousand threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from rhythm.app.approving import AsyncApprovals
+from rhythm.app.application import Rhythm
+from rhythm.app.approvals import Approvals
+from rhythm.app.audit import Audit
+from rhythm.app.bulk import Bulk
+from rhythm.app.delegates import Delegate
+from rhythm.app.details import Details
+from rhythm.app.events import Events
+from rhythm.app.executions import Executions
 from rhythm.app.handle import Handle
-from rhythm.app.operating import AsyncOperating
-from rhythm.app.part import By
-from rhythm.app.rights import AsyncAccess
-from rhythm.app.scheduling import AsyncSchedules
-from rhythm.app.views import ExecutionView, Page, TracePage, WorkflowView
+from rhythm.app.pauses import Pauses
+from rhythm.app.queues import Queues
+from rhythm.app.schedules import Schedules
+from rhythm.app.starts import Starts
+from rhythm.app.tokens import Tokens
 from rhythm.app.waiting import Patience, look
+from rhythm.app.why import Why
+from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
-from rhythm.rights import Scope
 
 if TYPE_CHECKING:
-    from rhythm.app.application import OnConflict, Queues, Rhythm, Steps, Workers, Workflows
     from rhythm.app.handle import Id
 
-
-class AsyncHandle(Protocol):
-    """`Handle`, with coroutines."""
-
-    id: str
-    created: bool
-
-    async def result(self, timeout: float | str | None = None) -> Any: ...
-    async def get(self) -> ExecutionView: ...
-    async def status(self) -> str: ...
-    async def cancel(self) -> bool: ...
-    async def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool: ...
+P = ParamSpec("P")
+R = TypeVar("R")
+Method = Callable[Concatenate[Any, P], R]
+Async = Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]
 
 
-AsyncHandles = list[AsyncHandle]
+def coroutine(method: Method[P, R]) -> Async[P, R]:
+    """The method of the object behind the proxy, as a coroutine."""
+    made: Async[P, R] = _coroutine(method)
+    return made
 
 
-class AsyncRhythm(AsyncApprovals, AsyncAccess, AsyncOperating, AsyncSchedules, Protocol):
-    """`Rhythm`, with coroutines."""
-
-    async def register(
-        self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None
-    ) -> tuple[str, ...]: ...
-    async def workflows(self, limit: int | None = None, after: str = "") -> Workflows: ...
-    async def workflow(self, name: str) -> WorkflowView: ...
-    async def start_workflow(
-        self,
-        name: str,
-        inputs: Any = None,
-        *,
-        id: str | None = None,
-        idempotency_key: str | None = None,
-        on_conflict: OnConflict = "return",
-        queue: str | None = None,
-        priority: int = 0,
-        delay: float | str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        by: By = None,
-        connection: Any = None,
-    ) -> AsyncHandle: ...
-    async def start_many(
-        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", by: By = None, connection: Any = None
-    ) -> AsyncHandles: ...
-    async def queue_task(
-        self,
-        name: str,
-        inputs: Any = None,
-        *,
-        id: str | None = None,
-        idempotency_key: str | None = None,
-        on_conflict: OnConflict = "return",
-        queue: str | None = None,
-        priority: int = 0,
-        delay: float | str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        retries: int | None = None,
-        timeout: float | str | None = None,
-        connection: Any = None,
-    ) -> AsyncHandle: ...
-    async def queue_many(
-        self,
-        name: str,
-        requests: Iterable[Any],
-        *,
-        on_conflict: OnConflict = "return",
-        retries: int | None = None,
-        timeout: float | str | None = None,
-        connection: Any = None,
-    ) -> AsyncHandles: ...
-    async def get(self, id: Id) -> ExecutionView: ...
-    async def list(
-        self,
-        workflow: str | None = None,
-        status: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-        *,
-        brief: bool = False,
-        scope: Scope = None,
-        most_bytes: int | None = None,
-    ) -> Page: ...
-    async def children(
-        self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None
-    ) -> Page: ...
-    async def result(self, id: Id, timeout: float | str | None = None) -> Any: ...
-    async def trace(self, id: Id) -> Steps: ...
-    async def trace_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> TracePage: ...
-    async def signal(self, id: Id, name: str, payload: Any = None, *, signal_id: str | None = None, by: By = None) -> bool: ...
-    async def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool: ...
-    async def cancel(self, id: Id, *, by: By = None, insist: bool = True) -> bool: ...
-    async def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> AsyncHandle: ...
-    async def workers(self) -> Workers: ...
-    async def queues(self) -> Queues: ...
-    async def pause_queue(self, name: str, reason: str = "", by: By = None) -> bool: ...
-    async def resume_queue(self, name: str, by: By = None) -> bool: ...
-    async def run(self, name: str, inputs: Any = None, *, id: str | None = None) -> Any: ...
-    async def close(self) -> None: ...
+def handle_from(method: Method[P, Handle]) -> Async[P, AsyncHandle]:
+    """A coroutine whose handle has coroutines, too."""
+    made: Async[P, AsyncHandle] = _coroutine(method, lambda handle: AsyncHandle(handle), "AsyncHandle")
+    return made
 
 
-class _Proxy:
+def handles_from(method: Method[P, list[Handle]]) -> Async[P, list[AsyncHandle]]:
+    """A coroutine whose handles have coroutines, too."""
+    made: Async[P, list[AsyncHandle]] = _coroutine(method, lambda handles: [*map(AsyncHandle, handles)], "list[AsyncHandle]")
+    return made
+
+
+def _coroutine(method: Any, wrapped: Callable[[Any], Any] | None = None, returned: str = "") -> Any:
+    async def call(self: Proxy, *args: Any, **kwargs: Any) -> Any:
+        result = await asyncio.to_thread(method, self._behind, *args, **kwargs)
+        return result if wrapped is None else wrapped(result)
+
+    signature = inspect.signature(method)
+    return Delegate(call, method, signature.replace(return_annotation=returned) if returned else signature)
+
+
+class Proxy:
     """Methods of the object behind it as coroutines, its values as they are."""
 
-    def __init__(self, app: Rhythm, behind: Rhythm | Handle) -> None:
-        self._app, self._behind = app, behind
+    def __init__(self, behind: Any) -> None:
+        self._behind = behind
 
     def __str__(self) -> str:
         return str(self._behind)
@@ -140,39 +82,260 @@ class _Proxy:
         return repr(self._behind)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Proxy) and self._behind == other._behind
+        return isinstance(other, Proxy) and bool(self._behind == other._behind)
 
     def __hash__(self) -> int:
         return hash(self._behind)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._behind, name)
-        if name.startswith("_") or not callable(found):
-            return found
+    if not TYPE_CHECKING:  # checkers know the table, and nothing besides
 
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            return self._wrapped(await asyncio.to_thread(found, *args, **kwargs))
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(self._behind, name)
+            if name.startswith("_") or not callable(found):
+                return found
 
-        return call
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                return await asyncio.to_thread(found, *args, **kwargs)
 
-    def _wrapped(self, value: Any) -> Any:
-        """Handles that are given back have coroutines too."""
-        if isinstance(value, list):
-            return [self._wrapped(item) for item in value]
-        return _HandleProxy(self._app, value) if isinstance(value, Handle) else value
+            return call
 
 
-class _AppProxy(_Proxy):
-    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._app, id, timeout)
+class AsyncHandle(Proxy):
+    """`Handle`, with coroutines."""
 
+    _behind: Handle
 
-class _HandleProxy(_Proxy):
+    @property
+    def id(self) -> str:
+        return self._behind.id
+
+    @property
+    def created(self) -> bool:
+        return self._behind.created
+
     async def result(self, timeout: float | str | None = None) -> Any:
-        return await wait_for_result(self._app, str(self._behind), timeout)
+        return await wait_for_result(self._behind._executions, self.id, timeout)
+
+    get = coroutine(Handle.get)
+    status = coroutine(Handle.status)
+    cancel = coroutine(Handle.cancel)
+    signal = coroutine(Handle.signal)
 
 
-async def wait_for_result(app: Rhythm, id: Id, timeout: float | str | None) -> Any:
+class AsyncWorkflows(Proxy):
+    """`Workflows`, with coroutines."""
+
+    __call__ = coroutine(Workflows.__call__)
+    get = coroutine(Workflows.get)
+    get_many = coroutine(Workflows.get_many)
+    source = coroutine(Workflows.source)
+    register = coroutine(Workflows.register)
+    program = coroutine(Workflows.program)
+    current = coroutine(Workflows.current)
+
+
+class AsyncExecutions(Proxy):
+    """`Executions`, with coroutines."""
+
+    _behind: Executions
+
+    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
+        return await wait_for_result(self._behind, id, timeout)
+
+    __call__ = coroutine(Executions.__call__)
+    get = coroutine(Executions.get)
+    get_many = coroutine(Executions.get_many)
+    children = coroutine(Executions.children)
+    trace = coroutine(Executions.trace)
+    trace_page = coroutine(Executions.trace_page)
+    signal = coroutine(Executions.signal)
+    cancel = coroutine(Executions.cancel)
+    terminate = coroutine(Executions.terminate)
+    retry = handle_from(Executions.retry)
+
+
+class AsyncStarts(Proxy):
+    """`Starts`, with coroutines."""
+
+    workflow = handle_from(Starts.workflow)
+    workflows = handles_from(Starts.workflows)
+    task = handle_from(Starts.task)
+    tasks = handles_from(Starts.tasks)
+
+
+class AsyncPauses(Proxy):
+    """`Pauses`, with coroutines."""
+
+    pause = coroutine(Pauses.pause)
+    resume = coroutine(Pauses.resume)
+    status = coroutine(Pauses.status)
+    options = coroutine(Pauses.options)
+    requests = coroutine(Pauses.requests)
+    requests_page = coroutine(Pauses.requests_page)
+
+
+class AsyncApprovals(Proxy):
+    """`Approvals`, with coroutines."""
+
+    __call__ = coroutine(Approvals.__call__)
+    get = coroutine(Approvals.get)
+    approve = coroutine(Approvals.approve)
+    reject = coroutine(Approvals.reject)
+    escalate = coroutine(Approvals.escalate)
+
+
+class AsyncEvents(Proxy):
+    """`Events`, with coroutines."""
+
+    publish = coroutine(Events.publish)
+    starting = coroutine(Events.starting)
+    started_by = coroutine(Events.started_by)
+
+
+class AsyncSchedules(Proxy):
+    """`Schedules`, with coroutines."""
+
+    __call__ = coroutine(Schedules.__call__)
+    put = coroutine(Schedules.put)
+    get = coroutine(Schedules.get)
+    next_times = coroutine(Schedules.next_times)
+    pause = coroutine(Schedules.pause)
+    resume = coroutine(Schedules.resume)
+    run = handle_from(Schedules.run)
+    delete = coroutine(Schedules.delete)
+
+
+class AsyncQueues(Proxy):
+    """`Queues`, with coroutines."""
+
+    __call__ = coroutine(Queues.__call__)
+    counts = coroutine(Queues.counts)
+    workers = coroutine(Queues.workers)
+    pause = coroutine(Queues.pause)
+    resume = coroutine(Queues.resume)
+
+
+class AsyncDetails(Proxy):
+    """`Details`, with coroutines."""
+
+    root_name = coroutine(Details.root_name)
+    children = coroutine(Details.children)
+    due = coroutine(Details.due)
+    position = coroutine(Details.position)
+    retries = coroutine(Details.retries)
+    retry_refusal = coroutine(Details.retry_refusal)
+    snapshot = coroutine(Details.snapshot)
+
+
+class AsyncBulk(Proxy):
+    """`Bulk`, with coroutines."""
+
+    __call__ = coroutine(Bulk.__call__)
+
+
+class AsyncWhy(Proxy):
+    """`Why`, with coroutines."""
+
+    __call__ = coroutine(Why.__call__)
+
+
+class AsyncTokens(Proxy):
+    """`Tokens`, with coroutines."""
+
+    __call__ = coroutine(Tokens.__call__)
+    create = coroutine(Tokens.create)
+    change = coroutine(Tokens.change)
+    revoke = coroutine(Tokens.revoke)
+    authenticate = coroutine(Tokens.authenticate)
+
+
+class AsyncAudit(Proxy):
+    """`Audit`, with coroutines."""
+
+    __call__ = coroutine(Audit.__call__)
+    verify = coroutine(Audit.verify)
+
+
+class AsyncRhythm(Proxy):
+    """`Rhythm`, with coroutines: in rooms, and by their flat names."""
+
+    _behind: Rhythm
+
+    def __init__(self, app: Rhythm) -> None:
+        super().__init__(app)
+        self.workflows = AsyncWorkflows(app.workflows)
+        self.executions = AsyncExecutions(app.executions)
+        self.starts = AsyncStarts(app.starts)
+        self.pauses = AsyncPauses(app.pauses)
+        self.approvals = AsyncApprovals(app.approvals)
+        self.events = AsyncEvents(app.events)
+        self.schedules = AsyncSchedules(app.schedules)
+        self.queues = AsyncQueues(app.queues)
+        self.details = AsyncDetails(app.details)
+        self.bulk = AsyncBulk(app.bulk)
+        self.why = AsyncWhy(app.why)
+        self.tokens = AsyncTokens(app.tokens)
+        self.audit = AsyncAudit(app.audit)
+
+    async def result(self, id: Id, timeout: float | str | None = None) -> Any:
+        return await wait_for_result(self._behind, id, timeout)
+
+    register = coroutine(Rhythm.register)
+    workflow = coroutine(Rhythm.workflow)
+
+    start_workflow = handle_from(Rhythm.start_workflow)
+    start_many = handles_from(Rhythm.start_many)
+    queue_task = handle_from(Rhythm.queue_task)
+    queue_many = handles_from(Rhythm.queue_many)
+
+    get = coroutine(Rhythm.get)
+    list = coroutine(Rhythm.list)
+    children = coroutine(Rhythm.children)
+    trace = coroutine(Rhythm.trace)
+    trace_page = coroutine(Rhythm.trace_page)
+    signal = coroutine(Rhythm.signal)
+    cancel = coroutine(Rhythm.cancel)
+    terminate = coroutine(Rhythm.terminate)
+    retry = handle_from(Rhythm.retry)
+
+    pause = coroutine(Rhythm.pause)
+    resume = coroutine(Rhythm.resume)
+    status = coroutine(Rhythm.status)
+    resume_options = coroutine(Rhythm.resume_options)
+    resume_requests = coroutine(Rhythm.resume_requests)
+    resume_page = coroutine(Rhythm.resume_page)
+
+    approval = coroutine(Rhythm.approval)
+    approve = coroutine(Rhythm.approve)
+    reject = coroutine(Rhythm.reject)
+    escalate = coroutine(Rhythm.escalate)
+
+    publish = coroutine(Rhythm.publish)
+
+    schedule = coroutine(Rhythm.schedule)
+    get_schedule = coroutine(Rhythm.get_schedule)
+    next_times = coroutine(Rhythm.next_times)
+    pause_schedule = coroutine(Rhythm.pause_schedule)
+    resume_schedule = coroutine(Rhythm.resume_schedule)
+    run_schedule = handle_from(Rhythm.run_schedule)
+    delete_schedule = coroutine(Rhythm.delete_schedule)
+
+    workers = coroutine(Rhythm.workers)
+    pause_queue = coroutine(Rhythm.pause_queue)
+    resume_queue = coroutine(Rhythm.resume_queue)
+
+    create_token = coroutine(Rhythm.create_token)
+    change_token = coroutine(Rhythm.change_token)
+    revoke_token = coroutine(Rhythm.revoke_token)
+    authenticate = coroutine(Rhythm.authenticate)
+
+    verify_audit = coroutine(Rhythm.verify_audit)
+
+    run = coroutine(Rhythm.run)
+    close = coroutine(Rhythm.close)
+
+
+async def wait_for_result(app: Rhythm | Executions, id: Id, timeout: float | str | None) -> Any:
     """`Rhythm.result`, but nothing is blocked meanwhile, and whoever waits can be cancelled."""
     patience, changed = Patience(timeout, time.monotonic), asyncio.Event()
     with app.changes.heard_by(_setter(changed)):
@@ -193,8 +356,3 @@ def _setter(event: asyncio.Event) -> Callable[[], None]:
             loop.call_soon_threadsafe(event.set)
 
     return set_event
-
-
-def asynchronous(app: Rhythm) -> AsyncRhythm:
-    """The application with coroutines."""
-    return cast(AsyncRhythm, _AppProxy(app, app))

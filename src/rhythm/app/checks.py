@@ -18,7 +18,7 @@ from rhythm.limits import TEXTS
 from rhythm.store.reading import Place
 
 if TYPE_CHECKING:
-    from rhythm.app.approving import ApprovalView
+    from rhythm.app.approvals import ApprovalView
     from rhythm.app.handle import Id
     from rhythm.app.views import ExecutionView
     from rhythm.store.reading import Found

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     _aio = Rhythm().aio  # for type checkers alone: these names are made when they are asked for, below
     start_workflow, start_many, queue_task, queue_many = _aio.start_workflow, _aio.start_many, _aio.queue_task, _aio.queue_many
-    get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows
+    get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows.__call__
     signal, publish = _aio.signal, _aio.publish
     cancel, pause, resume, retry = _aio.cancel, _aio.pause, _aio.resume, _aio.retry
-    approvals, approval, approve, reject, escalate = _aio.approvals, _aio.approval, _aio.approve, _aio.reject, _aio.escalate
+    approvals, approval, approve, reject, escalate = _aio.approvals.__call__, _aio.approval, _aio.approve, _aio.reject, _aio.escalate
     status, resume_options, resume_requests = _aio.status, _aio.resume_options, _aio.resume_requests
-    workers, queues, pause_queue, resume_queue = _aio.workers, _aio.queues, _aio.pause_queue, _aio.resume_queue
-    schedule, schedules, get_schedule, next_times = _aio.schedule, _aio.schedules, _aio.get_schedule, _aio.next_times
+    workers, queues, pause_queue, resume_queue = _aio.workers, _aio.queues.__call__, _aio.pause_queue, _aio.resume_queue
+    schedule, schedules, get_schedule, next_times = _aio.schedule, _aio.schedules.__call__, _aio.get_schedule, _aio.next_times
     pause_schedule, resume_schedule, run_schedule = _aio.pause_schedule, _aio.resume_schedule, _aio.run_schedule
     delete_schedule = _aio.delete_schedule
-    terminate, bulk, why = _aio.terminate, _aio.bulk, _aio.why
+    terminate, bulk, why = _aio.terminate, _aio.bulk.__call__, _aio.why.__call__
 
 _NAMES = {"list_executions": "list"}  # where a name alone would not say it
 _app: Rhythm | None = None

@@ -10,15 +10,28 @@ import re
 from collections.abc import Iterator
 from typing import IO, Any
 
+from rhythm.app.audit import AuditCheck, known_head
 from rhythm.engine.payload import parse
 from rhythm.errors import InvalidPayload
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.access import AuditRow
+from rhythm.store.access import AuditRow, Links
 
 LONGEST_LINE = 16_000_000  # bytes: no row that was ever written takes as many
 LIMITS = DEFAULT_LIMITS.replace(payload_bytes=LONGEST_LINE, text_bytes=LONGEST_LINE)
 HASH = re.compile("[0-9a-f]{64}")
 NUMBERS, HASHES, OPTIONAL = ("n", "at"), ("prev", "hash"), ("token",)
+
+
+def check_exported(lines: IO[bytes], head: str | None = None) -> AuditCheck:
+    """What is wrong with the chain of these lines, as `Audit.verify` says it of a database.
+
+    `ValueError` for what is no audit.
+    """
+    links, problems = Links(*([known_head(head)] if head is not None else ())), list[str]()
+    for row in exported_rows(lines):
+        problems += [message for _, message in links.follow(row)]
+    problems += [message for _, message in links.end(None)]
+    return AuditCheck(links.rows, str(links.last), tuple(problems), len(problems))
 
 
 def exported_rows(lines: IO[bytes]) -> Iterator[AuditRow]:

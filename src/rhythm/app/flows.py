@@ -84,9 +84,7 @@ def _definitions(one: Compilation) -> Iterator[Definition]:
 
 
 def source_within(definition: Definition, scope: Scope) -> str:
-    """The text of a workflow's file; only its own part for those who may not see all workflows that are in the file."""
-    if scope is None:
-        return definition.source
+    """The text of a workflow's file; only its own part if other workflows in it are out of scope."""
     return part_of(definition.source, definition.file, definition.name, lambda name: within(scope, name))
 
 

@@ -9,14 +9,15 @@ if TYPE_CHECKING:
 
     from rhythm.app.aio import AsyncHandle
     from rhythm.app.application import Rhythm
+    from rhythm.app.executions import Executions
     from rhythm.app.views import ExecutionView
 
 
 class Handle:
     """An execution. `str(handle)` is its id; `created` is false if it was there before the call that returned this."""
 
-    def __init__(self, app: Rhythm, id: str, created: bool = True) -> None:
-        self._app, self.id, self.created = app, id, created
+    def __init__(self, app: Rhythm | Executions, id: str, created: bool = True) -> None:
+        self._executions, self.id, self.created = app, id, created
 
     def __str__(self) -> str:
         return self.id
@@ -32,23 +33,23 @@ class Handle:
 
     def result(self, timeout: float | str | None = None) -> Any:
         """Waits for the end: the result. `ExecutionFailed` if there is none, `ResultTimeout` if it does not come in time."""
-        return self._app.result(self.id, timeout)
+        return self._executions.result(self.id, timeout)
 
     def get(self) -> ExecutionView:
         """The execution as it is now."""
-        return self._app.get(self.id)
+        return self._executions.get(self.id)
 
     def status(self) -> str:
         """pending, running, suspended, paused, completed, failed, cancelled or blocked."""
-        return self._app.get(self.id).status
+        return self._executions.get(self.id).status
 
     def cancel(self) -> bool:
         """Asks it to end. False: it has ended already."""
-        return self._app.cancel(self.id)
+        return self._executions.cancel(self.id)
 
     def signal(self, name: str, payload: Any = None, *, signal_id: str | None = None) -> bool:
         """Sends it a signal. False: this `signal_id` was sent before."""
-        return self._app.signal(self.id, name, payload, signal_id=signal_id)
+        return self._executions.signal(self.id, name, payload, signal_id=signal_id)
 
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, us_of
 from rhythm.store import reading
-from rhythm.store.base import CUT, STATUS_NAMES, TASK, Execution, Listed, Queue, SeenWorker
+from rhythm.store.base import CUT, LARGE, STATUS_NAMES, TASK, Execution, Listed, Queue, SeenWorker
 from rhythm.store.reading import Moment
 
 TYPES = ("workflow", "task")
+LARGE_FIELDS = tuple(LARGE)  # of an execution, which a list leaves out
 LONGEST_ESCAPE = 6  # of a character in JSON
 SHOWN_MESSAGE = 1000  # characters of an error's message, where a list cuts it
 BEGINNING = re.compile(r'\{"code": ?"((?:[^"\\]|\\.)*)", ?"message": ?"((?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)')
@@ -103,6 +104,14 @@ class WorkflowView(Record):
     language: str
     file: str
     registered_at: datetime
+
+
+class SourceView(Record):
+    """The text of a version of a workflow; `file`: from which it was registered, empty if it was a text."""
+
+    name: str
+    file: str
+    text: str
 
 
 class TraceStep(Record):

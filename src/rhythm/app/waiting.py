@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,17 @@ from rhythm.errors import ResultTimeout, StoreError
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
+    from rhythm.store.base import Store
 
 FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two looks: half as long again each time
 SILENCE_S = 30.0  # of the database, that waiting outlives
 
 
 class Changes:
-    """Tells those who wait in this process that something may have ended."""
+    """Tells those who wait in this process that something may have ended, or become another."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._listeners: dict[int, Callable[[], object]] = {}
 
     def tell(self) -> None:
@@ -35,6 +37,24 @@ class Changes:
             yield
         finally:
             del self._listeners[id(listener)]
+
+    @contextmanager
+    def hinted(self, listener: Callable[[], object]) -> Iterator[None]:
+        """Calls the listener, from any thread, also when the database hints at work."""
+
+        def heard(queues: frozenset[str]) -> None:
+            listener()
+
+        listening = self._store.listen(heard)
+        try:
+            with self.heard_by(listener):
+                yield
+        finally:
+            listening.close()
+
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        """A text for each execution that is another one whenever it has changed."""
+        return self._store.stamps(ids)
 
 
 class Patience:

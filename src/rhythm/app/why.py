@@ -1,255 +1,36 @@
-"""Why an execution does not go on: what it waits for, since when, and the command that would help.
+"""Asking why an execution does not go on.
 
-It only reads. What it says is for people; whoever automates takes the statuses.
+The answer is put together in `explain`, which is imported when somebody asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from functools import cached_property
-from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
-from rhythm.app.views import as_json, moment, moment_of, queue_view, worker_view
-from rhythm.engine.inputs import needed
-from rhythm.engine.payload import load
-from rhythm.engine.recheck import is_due, snapshot_of, waits_of
-from rhythm.ids import child_id
-from rhythm.ir.program import Program
-from rhythm.record import Record
-from rhythm.rights import Scope, within
-from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Reach, Store
-from rhythm.store.operating import Standing
+from rhythm.rights import Scope
+from rhythm.store.base import WORKFLOW
 
-DEEPEST = 5  # children of children that are asked
-SHOWN = 10  # things that one execution waits for
-ASKED = 100  # executions that are asked in all
-GLANCE = Reach(1000, 1024 * 1024)  # what is read of a family to see whether a retry would be refused
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
+    from rhythm.app.explain import WhyView
+    from rhythm.app.handle import Id
+    from rhythm.app.workflows import Workflows
 
 
-class Reason(Record):
-    """Something that holds an execution up, since when, when that ends by itself, and what would end it."""
+class Why:
+    """Why an execution does not go on: it is called."""
 
-    what: str
-    since: datetime | None = None
-    until: datetime | None = None
-    commands: tuple[str, ...] = ()
+    def __init__(self, context: AppContext, workflows: Workflows) -> None:
+        self._context, self._workflows = context, workflows
 
-    def as_json(self) -> dict[str, Any]:
-        return as_json(self)
+    def __call__(self, id: Id, *, scope: Scope = None) -> WhyView:
+        """Why an execution does not go on: what it waits for, since when, and what would help.
 
+        With a `scope`, who serves its queue, who has paused that, why, and how much is in it is told only of a queue that has a name as
+        one of its patterns says.
+        """
+        from rhythm.app.explain import explain
 
-class WhyView(Record):
-    """Why an execution does not go on. `place`: the line of its source at which it is, with a caret; empty if it is at none."""
-
-    id: str
-    name: str
-    status: str
-    reasons: tuple[Reason, ...]
-    place: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return as_json(self)
-
-
-def explain(store: Store, row: Execution, program: Program | None, scope: Scope = None) -> WhyView:
-    """`program`: of a workflow, in its own version; `scope`: of the queues of which more is told than whether anything goes on there."""
-    reasons = tuple(_Asked(store, scope).about(row))
-    return WhyView(row.id, row.name, row.status, reasons, _place(store, row, program) if row.finished_at is None else "")
-
-
-def retry_refusal(store: Store, id: str) -> str | None:
-    """Why a retry would be refused; None if it would not, or if that cannot be told at a glance. Empty: its snapshot cannot be read."""
-    from rhythm.engine.retried import retried
-    from rhythm.errors import InvalidProgram, NotRetryable, RetryTooLarge
-
-    try:
-        retried(store.family(id, GLANCE), id, GLANCE)
-    except RetryTooLarge:
-        return None
-    except NotRetryable as refusal:
-        return str(refusal)
-    except InvalidProgram:
-        return ""
-    return None
-
-
-class _Asked:
-    """What the database says, asked once."""
-
-    def __init__(self, store: Store, scope: Scope) -> None:
-        self.store, self.scope, self.asked = store, scope, 0
-
-    @cached_property
-    def queues(self) -> dict[str, Any]:
-        return {queue.name: queue_view(queue) for queue in self.store.queues()}
-
-    @cached_property
-    def workers(self) -> dict[str, Any]:
-        return {worker.worker: worker_view(worker) for worker in self.store.workers()}
-
-    def about(self, row: Execution, depth: int = 0) -> Iterator[Reason]:
-        self.asked += 1
-        if row.finished_at is not None:
-            yield self.ended(row)
-            return
-        if row.cancel_requested_at is not None:
-            yield Reason(
-                "it was asked to end, and has not finished that", moment(row.cancel_requested_at), None, (_rhythm("terminate", row.id),)
-            )
-        if row.paused_at is not None:
-            yield _held(row)
-        standing = self.store.standing([row.id]).get(row.id)
-        if row.type == TASK:
-            yield self.task(row, standing)
-        elif standing is not None and self.due(row, standing):
-            yield self.queued(standing, "it")
-        else:
-            yield from self.awaited(row, standing, depth)
-
-    def due(self, row: Execution, standing: Standing) -> bool:
-        """Whether a worker that has a workflow, or will, takes a turn of it; else it merely looks, and what counts is what is awaited."""
-        loaded = self.store.load([row.id])
-        snapshot = snapshot_of(loaded[0]) if loaded else None
-        if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
-            return True
-        outcomes = self.store.outcomes([needed(row.id, snapshot)], brief=True)
-        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.mailed(row.id))
-
-    def ended(self, row: Execution) -> Reason:
-        said = f": {load(row.error)['message']}" if row.error else ""
-        was = "was " if row.status in ("cancelled", "blocked") else ""
-        retries = [retry.id for retry in self.store.retries(row.id)]
-        retried = f"; it was retried as {retries[-1]}" if retries else ""
-        ended = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
-        again = ended and retry_refusal(self.store, row.id) is None
-        what = f"it has ended: it {was}{row.status}{said}{retried}"
-        return Reason(what, moment_of(row.finished_at), None, (_rhythm("retry", row.id),) if again else ())
-
-    def queued(self, standing: Standing, who: str) -> Reason:
-        """Something that a worker must take, or has taken."""
-        since = moment(standing.since)
-        if standing.state == DELAYED:
-            return Reason(f"{who} is to begin later", since, moment_of(standing.due_at))
-        if standing.state == CLAIMED:
-            return Reason(f"{who} is with {self.worker(standing)}", since)
-        queue = self.queues.get(standing.queue)
-        name = standing.queue
-        told = within(self.scope, name)
-        if queue is not None and queue.paused_at is not None:
-            said = f": {queue.paused_reason}" if queue.paused_reason and told else ""
-            who_paused = f" by {queue.paused_by}" if queue.paused_by and told else ""
-            commands = (_rhythm("queue", "resume", name),) if told else ()
-            return Reason(f"{who} is in the queue `{name}`, which was paused{who_paused}{said}", since, None, commands)
-        serving = sum(worker.state == "live" for worker in self.workers.values()) if name == SYSTEM_QUEUE else queue.workers if queue else 0
-        if not serving:
-            where = "no worker is there" if name == SYSTEM_QUEUE else f"no worker serves the queue `{name}`"
-            help = "rhythm worker --app FILE" if name in (SYSTEM_QUEUE, "default") else f"rhythm worker --app FILE --queues {quote(name)}"
-            return Reason(f"{who} is ready, and {where}", since, None, (help,))
-        before = f", with {queue.ready - 1:,} others" if queue and queue.ready > 1 else ""
-        return Reason(f"{who} is ready in the queue `{name}`" + (f"{before}; {_workers(serving)}" if told else ""), since)
-
-    def worker(self, standing: Standing | None) -> str:
-        if standing is not None and not within(self.scope, standing.queue):
-            return "a worker"
-        name = standing.worker if standing else None
-        seen = self.workers.get(name or "")
-        if seen is None:
-            return f"worker {name}, which has left; others take over when its claim expires"
-        dead = f", which has not been heard of for {seen.silent_s:.0f} s: others take over" if seen.state == "dead" else ""
-        return f"worker {name}{dead}"
-
-    def task(self, row: Execution, standing: Standing | None, who: str = "it") -> Reason:
-        attempts = f"attempt {row.attempt} of {row.max_attempts}" if row.max_attempts > 1 and row.attempt else ""
-        if standing is None:
-            return Reason(f"{who} has not been queued yet", moment(row.created_at))
-        if standing.state == DELAYED and row.attempt:
-            return Reason(f"{who} failed in {attempts or 'its attempt'}, and is tried again", None, moment_of(standing.due_at))
-        found = self.queued(standing, who)
-        return found.replace(what=f"{found.what}, {attempts}") if attempts else found
-
-    def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
-        awaited = waits_of(load(row.awaiting))
-        outcomes = self.store.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])], brief=True)[row.id] if awaited else []
-        ended = {outcome.n for outcome in outcomes}
-        open_ = [leaf for leaf in awaited if leaf["n"] not in ended]
-        if not open_ and row.paused_at is None:
-            yield Reason("nothing: what it waited for has come; `rhythm doctor` tells whether that is a mistake", moment_of(row.turned_at))
-        children = self.store.get([child_id(row.id, leaf["n"]) for leaf in open_[:SHOWN]])
-        standings = self.store.standing(list(children))
-        due = self.store.due(row.id)
-        for leaf in open_[:SHOWN]:
-            id = child_id(row.id, leaf["n"])
-            yield from self.leaf(row, leaf, standing, children.get(id), standings.get(id), due, depth)
-        if len(open_) > SHOWN:
-            yield Reason(f"{len(open_) - SHOWN:,} more things that it waits for")
-
-    def leaf(
-        self, row: Execution, leaf: Mapping[str, Any], standing: Standing | None, child: Execution | None, place: Standing | None,
-        due: Mapping[int, int], depth: int,
-    ) -> Iterator[Reason]:  # fmt: skip
-        since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))
-        name, id = str(leaf.get("name") or ""), child_id(row.id, leaf["n"])
-        if child is not None and child.type == TASK:
-            yield self.task(child, place, f"task `{child.name}` ({id})")
-        elif child is not None:
-            yield Reason(
-                f"it waits for {child.name} ({id}), which is {child.status}", moment(child.created_at), None, (_rhythm("why", id),)
-            )
-            yield from self.about(child, depth + 1) if depth < DEEPEST and self.asked < ASKED else ()
-        elif leaf["op"] == "task":
-            yield Reason(f"task `{name}` is run by {self.worker(standing)}", since)
-        elif leaf["op"] == "signal":
-            yield Reason(f"it waits for the signal `{name}`", since, until, (_rhythm("signal", row.id, name, "JSON"),))
-        elif leaf["op"] == "event":
-            yield self.event(row, leaf["n"], since)
-        elif leaf["op"] == "approval":
-            yield self.approval(id, since)
-        elif leaf["op"] == "sleep":
-            yield Reason("it sleeps", since, until)
-        else:
-            yield Reason(f"it waits for {leaf['op']} {name or id}", since, until)
-
-    def event(self, row: Execution, n: int, since: datetime | None) -> Reason:
-        wait = next((wait for wait in self.store.waits(row.id) if wait.n == n), None)
-        if wait is None:
-            return Reason("it waits for an event", since)
-        wanted = "" if wait.wanted == "{}" else f" with {wait.wanted}"
-        until = None if wait.timeout_s is None or row.turned_at is None else moment(row.turned_at + int(wait.timeout_s * 1e6))
-        return Reason(f"it waits for the event `{wait.type}`{wanted}", since, until, (_rhythm("publish", wait.type, "JSON"),))
-
-    def approval(self, id: str, since: datetime | None) -> Reason:
-        found = self.store.approval(id)
-        if found is None:
-            return Reason("it waits for an approval", since)
-        decided = _rhythm("approve", id), _rhythm("reject", id)
-        asked = f": {found.reason}" if found.reason else ""
-        return Reason(f"it waits for somebody with the role `{found.role}` to decide{asked}", since, moment_of(found.deadline_at), decided)
-
-
-def _held(row: Execution) -> Reason:
-    who = f" by {row.paused_by}" if row.paused_by else ""
-    why = f": {row.paused_reason}" if row.paused_reason else ""
-    return Reason(f"it was paused{who}{why}", moment_of(row.paused_at), moment_of(row.paused_until), (_rhythm("resume", row.id),))
-
-
-def _workers(count: int) -> str:
-    return "one worker serves it" if count == 1 else f"{count:,} workers serve it"
-
-
-def _rhythm(*words: str) -> str:
-    return f"rhythm {' '.join(map(quote, words))}"
-
-
-def _place(store: Store, row: Execution, program: Program | None) -> str:
-    """The line of the source at which a workflow is, with a caret."""
-    from rhythm.lang.source import Diagnostic, Source, render
-
-    definition = store.definition(row.name, row.version) if program is not None else None
-    if program is None or definition is None or row.started_at is None or not 0 <= row.statement < len(program.code):
-        return ""
-    at = getattr(program.code[row.statement], "at", 0)
-    source = Source(definition.file or definition.name, definition.source)
-    rendered = render(source, Diagnostic("", "", "", at, at + 1))
-    return rendered.partition("\n")[2]
+        row = self._context.execution(id)
+        program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
+        return explain(self._context.store, row, program, scope)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from rhythm.cli.options import Arguments, Option
 
 if TYPE_CHECKING:
-    from rhythm.store.access import Actor
+    from rhythm.app.actors import Actor
 
 BY = Option("--by", "who says so, for the record; else the user of this machine", value="NAME")
 
 
 def actor(args: Arguments, roles: tuple[str, ...] | None = None) -> Actor:
-    from rhythm.app.part import user
-    from rhythm.store.access import Actor
+    from rhythm.app.actors import Actor, user
 
     return Actor(args.by or user(), roles, source="cli")

@@ -18,7 +18,7 @@ from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
-    from rhythm.app.approving import ApprovalView
+    from rhythm.app.approvals import ApprovalView
 
 OPTIONS = (
     Option("ID", "an approval, to see all of it", optional=True),
@@ -127,7 +127,7 @@ def _follows(approval: ApprovalView) -> str:
 
 
 def _decision(made: object, now: datetime) -> str:
-    from rhythm.app.approving import DecisionView
+    from rhythm.app.approvals import DecisionView
     from rhythm.cli.words import moment
 
     assert isinstance(made, DecisionView)

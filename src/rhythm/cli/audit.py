@@ -22,7 +22,7 @@ from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print
 
 if TYPE_CHECKING:
-    from rhythm.app.rights import AuditCheck, AuditPage
+    from rhythm.app.audit import AuditCheck, AuditPage
 
 OPTIONS = (
     Option("COMMAND", "what to do: list, verify or export", choices=("list", "verify", "export")),
@@ -38,7 +38,6 @@ OPTIONS = (
     DATABASE,
 )
 TAKES = {"list": ("actor", "action", "object", "limit", "cursor"), "verify": ("head", "file"), "export": ("after",)}
-PAGE = 1000
 SHOWN = 20  # problems that are listed
 
 
@@ -105,19 +104,13 @@ def _print_check(check: AuditCheck) -> None:
 
 
 def _of_file(name: str, head: str | None) -> AuditCheck:
-    from rhythm.app.exported import exported_rows
-    from rhythm.app.rights import AuditCheck, known_head
-    from rhythm.store.access import Links
+    from rhythm.app.exported import check_exported
 
     try:
-        links, problems = Links(*([known_head(head)] if head is not None else ())), list[str]()
         with open(0 if name == "-" else name, "rb", closefd=name != "-") as lines:
-            for row in exported_rows(lines):
-                problems += [message for _, message in links.follow(row)]
-        problems += [message for _, message in links.end(None)]
+            return check_exported(lines, head)
     except (ValueError, OSError) as problem:
         raise UsageError(str(problem)) from problem
-    return AuditCheck(links.rows, str(links.last), tuple(problems), len(problems))
 
 
 def _export(args: Arguments) -> int:
@@ -125,10 +118,8 @@ def _export(args: Arguments) -> int:
 
     after = _number(args.after or "0", "--after")
     with application(args) as app:
-        while rows := app.store.audit_after(after, PAGE):
-            for row in rows:
-                print_json(json.dumps(dict(zip(row._fields, row.astuple(), strict=True)), ensure_ascii=False))
-            after = rows[-1].n
+        for row in app.audit.export(after):
+            print_json(json.dumps(dict(zip(row._fields, row.astuple(), strict=True)), ensure_ascii=False))
     return 0
 
 

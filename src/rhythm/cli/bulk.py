@@ -15,7 +15,7 @@ from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
-    from rhythm.app.operating import Action, BulkView
+    from rhythm.app.bulk import Action, BulkView
 
 FILTERS = (
     Option("--workflow", "with --all: of this workflow or task", value="NAME"),

@@ -31,18 +31,14 @@ ALIKE = 0.85  # ids of the same hour are alike in their first half
 def application(args: Arguments) -> Iterator[Rhythm]:
     """The application on a database that is there already."""
     with refusals(args):
-        from rhythm.app import Rhythm
-        from rhythm.store.open import open_store
+        from rhythm.app.database import open_database
 
         settings = read_settings(args.database)
         _must_exist(settings.database_url)
-        store = open_store(settings.database_url, create=False)
-        try:
-            _must_be_current(store.pending(), store.schema_version())
-            with Rhythm(settings.database_url, (), store=store, auto_migrate=False) as app:
+        with open_database(settings.database_url, create=False) as database:
+            _must_be_current(database.pending(), database.schema_version())
+            with database.application(settings.database_url) as app:
                 yield app
-        finally:
-            store.close()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rhythm.cli.output import print, print_problem
 
 if TYPE_CHECKING:
     from rhythm.app import Rhythm
-    from rhythm.app.approving import ApprovalView
+    from rhythm.app.approvals import ApprovalView
 
 ID = Option("ID", "an approval (`rhythm approvals` lists them), or an execution that waits for one")
 COMMENT = Option("--comment", "why, for the record", value="TEXT")

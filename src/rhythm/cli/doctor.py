@@ -12,16 +12,14 @@ import json
 import time
 from itertools import groupby
 
+from rhythm.app.database import RULES, Finding, Health, open_database
 from rhythm.cli.database import DATABASE, VARIABLE, database_url
 from rhythm.cli.documents import print_json
 from rhythm.cli.options import Arguments, Option, UsageError
 from rhythm.cli.output import print, print_problem
 from rhythm.durations import duration_s
-from rhythm.engine.doctor import advice, examine
+from rhythm.engine.doctor import advice
 from rhythm.errors import StoreError
-from rhythm.store.base import Finding, Health
-from rhythm.store.doctor import RULES
-from rhythm.store.open import open_store, require_schema
 from rhythm.visible import one_line
 
 OPTIONS = (
@@ -34,12 +32,8 @@ OPTIONS = (
 def run(args: Arguments) -> int:
     grace_s = _grace_s(args.grace)
     try:
-        store = open_store(database_url(args.database), create=False)
-        try:
-            require_schema(store)
-            found, health = examine(store, grace_s), store.health()
-        finally:
-            store.close()
+        with open_database(database_url(args.database), create=False) as database:
+            found, health = database.examine(grace_s)
     except StoreError as problem:
         hint = "" if args.database else f"; --database or {VARIABLE} says which database is meant"
         print_problem(problem, hint)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from rhythm.cli.words import printable
 from rhythm.lang.source import Diagnostic, Source, render
-from rhythm.store.base import TASK
 from rhythm.visible import indented
 
 if TYPE_CHECKING:
@@ -32,16 +30,16 @@ def _frames(app: Rhythm, execution: ExecutionView) -> list[str]:
     error = execution.error or {}
     if execution.type == "task":
         return list(error.get("frames", ()))
-    failed = (json.loads(child.error) for child in reversed(app.store.children(execution.id)) if child.error and child.type == TASK)
+    failed = (task.error or {} for task in app.details.failed_tasks(execution.id))
     return next((list(found.get("frames", ())) for found in failed if found["message"] == error["message"]), [])
 
 
 def _one(app: Rhythm, execution: ExecutionView, error: dict[str, Any]) -> str:
-    definition = app.store.definition(execution.name, execution.version) if execution.type == "workflow" else None
+    found = app.workflows.source(execution.name, execution.version) if execution.type == "workflow" else None
     code, message, at = printable(error["code"]), error["message"], error.get("at")
-    if definition is None or not at:
+    if found is None or not at:
         return f"{execution.status}[{code}]: {indented(message)}"
-    source = Source(definition.file or definition.name, definition.source)
+    source = Source(found.file or found.name, found.text)
     line, column = at
     start = source.lines[min(line, len(source.lines)) - 1] + column - 1
     return render(source, Diagnostic(code, execution.status, message, start, start + 1))
@@ -51,5 +49,6 @@ def _child(app: Rhythm, parent: str, error: dict[str, Any]) -> list[ExecutionVie
     """The child whose failure this is, unless it is gone."""
     data = error.get("data")
     id = data.get("id") if error["code"] == "ChildFailed" and isinstance(data, dict) else None
-    found = app.store.get([id]) if isinstance(id, str) and id.startswith(f"{parent}.") else {}
-    return [app.get(id) for id in found]
+    if not isinstance(id, str) or not id.startswith(f"{parent}."):
+        return []
+    return list(app.executions.get_many([id]).values())

@@ -28,10 +28,11 @@ def nobody_serves(app: Rhythm, execution: ExecutionView) -> str:
 
 def _waiting_queue(app: Rhythm, execution: ExecutionView) -> str | None:
     """The queue in which it, or a child that it waits for, has not been taken."""
-    due = app.store.due(execution.id)
+    due = app.details.due(execution.id)
     if execution.status == "pending":
         return None if 0 in due else execution.queue
-    pending = [child for child in app.store.children(execution.id) if child.status == "pending"] if execution.type == "workflow" else []
+    children = app.details.children(execution.id) if execution.type == "workflow" else []
+    pending = (child for child in children if child.status == "pending")
     return next((child.queue for child in pending if int(child.id.rpartition(".")[2]) not in due), None)
 
 

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from rhythm.app import ExecutionView, Rhythm, TraceStep
     from rhythm.app.views import TracePage
-    from rhythm.store.base import Execution
 
-TASK = 1  # the type of an execution
 PAGE, PAGE_BYTES = 1000, 4 * 1024 * 1024  # that are read at a time
 OPTIONS = (ID, OUTPUT, DATABASE)
 
@@ -61,28 +59,28 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
     room, colour = width_of(sys.stdout) or 10_000, coloured(sys.stdout)
     for page in _pages(app, execution.id):
-        rows = app.store.get(sorted({step.execution_id for step in page}))
+        views = app.executions.get_many(sorted({step.execution_id for step in page}))
         for step in page:
             kept = step.at < execution.created_at  # by a retry: how it ended is enough
-            if (told := _told(app, step, rows.get(step.execution_id))) and not (kept and step.what == "started"):
+            if (told := _told(app, step, views.get(step.execution_id))) and not (kept and step.what == "started"):
                 seconds, depth = (step.at - execution.created_at).total_seconds(), step.execution_id.count(".") - execution.id.count(".")
                 print(show_line(seconds, told[0], depth, told[1], colour, room))
     if not execution.ended:
         print(f"{'':>9}  it is {execution.status}; `rhythm show {execution.id}` tells what it waits for")
 
 
-def _told(app: Rhythm, step: TraceStep, row: Execution | None) -> tuple[str, str] | None:
+def _told(app: Rhythm, step: TraceStep, view: ExecutionView | None) -> tuple[str, str] | None:
     """The mark of a step, and what is said about it; None if it says nothing to people."""
-    from rhythm.cli.words import brief, call, length, printable
+    from rhythm.cli.words import brief, call, printable
 
-    if row is None:  # it has just been pruned
+    if view is None:  # it has just been pruned
         return None
-    task = row.type == TASK
-    took = length(((row.finished_at or 0) - ((task and row.started_at) or row.created_at)) / 1e6)
+    task = view.type == "task"
+    took = _took(view)
     name = printable(step.name)
     match step.what:
         case "started":
-            return ("task" if task else "start"), f"{'' if task or not row.parent_id else 'workflow '}{call(step.name, step.detail)}"
+            return ("task" if task else "start"), f"{'' if task or not view.parent_id else 'workflow '}{call(step.name, step.detail)}"
         case "completed":
             return ("done", f"{name} = {brief(step.detail)} in {took}") if task else ("completed", f"completed {name} in {took}")
         case "failed" | "cancelled" | "blocked":
@@ -91,11 +89,11 @@ def _told(app: Rhythm, step: TraceStep, row: Execution | None) -> tuple[str, str
         case "attempt failed":
             return "retry", f"{name} failed, and is tried again: {printable(step.detail['message'])}"
         case "retry":
-            return "start", f"goes on where {row.retry_of or 'it'} ended"
+            return "start", f"goes on where {view.retry_of or 'it'} ended"
         case "resumed":
             return "signal", printable(_resumed(step.detail))
         case "turn":
-            return "wait", f"line {step.line}: {_line(app, row, step.line)}" if step.line else ""
+            return "wait", f"line {step.line}: {_line(app, view, step.line)}" if step.line else ""
         case "task" | "promoted" | "queued" | "continue":  # how the work is shared out
             return None
         case what:
@@ -119,10 +117,18 @@ def _resumed(how: dict[str, Any]) -> str:
             return "its pause was over"
 
 
-def _line(app: Rhythm, row: Execution, line: int) -> str:
+def _took(view: ExecutionView) -> str:
+    """How long it ran; empty as long as it does."""
+    from rhythm.cli.words import length
+
+    began = view.started_at if view.type == "task" and view.started_at else view.created_at
+    return length((view.finished_at - began).total_seconds()) if view.finished_at else ""
+
+
+def _line(app: Rhythm, view: ExecutionView, line: int) -> str:
     """The line of the source, as it was when this version was registered."""
     from rhythm.cli.words import printable
 
-    definition = app.store.definition(row.name, row.version)
-    lines = definition.source.splitlines() if definition else []
+    source = app.workflows.source(view.name, view.version)
+    lines = source.text.splitlines() if source else []
     return printable(lines[line - 1].strip()) if line <= len(lines) else ""

@@ -25,41 +25,34 @@ def run(args: Arguments) -> int:
 
 
 def _migrate(url: str) -> int:
-    from rhythm.store.open import open_store
+    from rhythm.app.database import open_database
 
-    store = open_store(url)
-    try:
-        for name in store.migrate():
+    with open_database(url) as database:
+        for name in database.migrate():
             print(f"ran {name}")
-        print(f"the database is at schema {store.schema_version()}")
-    finally:
-        store.close()
+        print(f"the database is at schema {database.schema_version()}")
     return 0
 
 
 def _would_run(url: str) -> int:
-    from rhythm.store.open import open_store
+    from rhythm.app.database import open_database
 
     new = _is_new_file(url)
-    store = open_store(_nowhere(url) if new else url, create=False)
-    try:
-        pending = store.migrations() if new else store.pending()
+    with open_database(_nowhere(url) if new else url, create=False) as database:
+        pending = database.migrations() if new else database.pending()
         for migration in pending:
             print(f"would run {migration.name}")
         if not pending:
-            print(f"nothing to do: the database is at schema {store.schema_version()}")
-    finally:
-        store.close()
+            print(f"nothing to do: the database is at schema {database.schema_version()}")
     return 0
 
 
 def _dump(url: str) -> int:
-    from rhythm.store.open import open_store
+    from rhythm.app.database import open_database
 
-    store = open_store(_nowhere(url))
-    for migration in store.migrations():
-        print(f"-- {migration.name}\nBEGIN;\n{migration.sql}COMMIT;\n")
-    store.close()
+    with open_database(_nowhere(url)) as database:
+        for migration in database.migrations():
+            print(f"-- {migration.name}\nBEGIN;\n{migration.sql}COMMIT;\n")
     return 0
 
 

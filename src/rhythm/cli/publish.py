@@ -45,5 +45,5 @@ def run(args: Arguments) -> int:
 
 def _starts(app: Rhythm, type: str) -> str:
     """Which workflows it starts."""
-    names = [trigger.workflow for trigger in app.store.triggers() if trigger.type == type]
+    names = app.events.started_by(type)
     return f": it starts {', '.join(names)}" if names else ""

@@ -65,6 +65,6 @@ def _told(app: Rhythm, old: ExecutionView, new: Handle, from_start: bool) -> str
     if from_start:
         return f"a new execution of {old.name} begins at the beginning: {new.id}"
     where = f"goes on where it {'was cancelled' if old.status == 'cancelled' else 'failed'}"
-    kept = {int(child.id.rpartition(".")[2]) for child in app.store.children(new.id) if child.finished_at is not None}
+    kept = {int(child.id.rpartition(".")[2]) for child in app.details.children(new.id) if child.ended}
     waits = waits_for(new.get().awaiting, kept)
     return f"a new execution of {old.name} {where}{f', with {waits}' if waits else ''}: {new.id}"

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from rhythm.app.database import memory_store
 from rhythm.cli.app import load_app
 from rhythm.cli.documents import print_json
 from rhythm.cli.files import read_source
@@ -29,8 +30,6 @@ from rhythm.ir.program import Program
 from rhythm.lang.flow.rules.known import Known
 from rhythm.lang.languages import compile_text
 from rhythm.lang.source import Diagnostic, Source, nearest, render, some_of
-from rhythm.store.base import Store
-from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import default_tasks
 from rhythm.worker.runner import Clock, InProcessRunner, Run
 
@@ -94,19 +93,13 @@ def _executed(args: Arguments) -> Iterator[tuple[InProcessRunner, Run]]:
     program = choose(programs, args.file, args.workflow)
     clock = Clock(args.fast_forward)
     trace = None if args.quiet else Trace(sys.stderr, clock.seconds)
-    runner = InProcessRunner(_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace)
+    runner = InProcessRunner(memory_store, _finder(programs, args.file), default_tasks, _why_missing, clock, trace)
     with closing(runner):
         try:
             ended = runner.run(program.name, inputs, signals)
         except InvalidPayload as problem:
             raise UsageError(str(problem)) from None
         yield runner, ended
-
-
-def _store(clock_us: Callable[[], int]) -> Store:
-    store = SqliteStore(":memory:", clock_us)
-    store.migrate()
-    return store
 
 
 def _finder(programs: tuple[Program, ...], file: str) -> Callable[[str], Program]:

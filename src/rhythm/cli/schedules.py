@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rhythm.app import Rhythm
-    from rhythm.app.scheduling import FireView, ScheduleView
+    from rhythm.app.schedules import FireView, ScheduleView
 
 HEADS = ("SCHEDULE", "STATUS", "WORKFLOW", "WHEN", "NEXT", "NOTE")
 PAST = ("SLOT", "OUTCOME", "EXECUTION", "NOTE")

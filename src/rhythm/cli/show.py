@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rhythm.app import ExecutionView, Rhythm
-    from rhythm.store.base import Execution
 
 ID = Option("ID", "the execution; `rhythm start` printed it, `rhythm list` shows it")
 OPTIONS = (ID, OUTPUT, DATABASE)
@@ -52,25 +51,23 @@ def _print(app: Rhythm, execution: ExecutionView) -> None:
 
 def _advice(app: Rhythm, e: ExecutionView) -> str:
     """How to go on with what failed; nothing if it was retried already."""
-    from rhythm.app.why import retry_refusal
-
-    if e.status != "failed" or e.parent_id is not None or app.store.retries(e.id):
+    if e.status != "failed" or e.parent_id is not None or app.details.retries(e.id):
         return ""
-    refusal = retry_refusal(app.store, e.id)
+    refusal = app.details.retry_refusal(e.id)
     return f"`rhythm retry {e.id}` goes on from there" if refusal is None else refusal
 
 
 def _retried_as(app: Rhythm, e: ExecutionView) -> dict[str, str] | None:
     """The last retry of an execution, and how that is."""
-    retries = app.store.retries(e.id)
-    return {"id": retries[-1].id, "status": app.get(retries[-1].id).status} if retries else None
+    retries = app.details.retries(e.id)
+    return {"id": retries[-1], "status": app.get(retries[-1]).status} if retries else None
 
 
 def _fields(app: Rhythm, e: ExecutionView, now: datetime) -> Iterator[tuple[str, str]]:
     from rhythm.cli.table import paint
     from rhythm.cli.words import counted, moment, printable
 
-    children = app.store.children(e.id, brief=True) if e.type == "workflow" else []
+    children = app.details.children(e.id) if e.type == "workflow" else []
     yield "execution", e.id
     yield e.type, _what(app, e)
     yield "status", paint(e.status, e.status) + _besides(e, now)
@@ -98,8 +95,8 @@ def _attempt(e: ExecutionView) -> str:
 def _what(app: Rhythm, e: ExecutionView) -> str:
     from rhythm.cli.words import printable
 
-    definition = app.store.definition(e.name, e.version) if e.type == "workflow" else None
-    return printable(f"{e.name}, version {e.version[:12]} of {definition.file}" if definition else e.name)
+    source = app.workflows.source(e.name, e.version) if e.type == "workflow" else None
+    return printable(f"{e.name}, version {e.version[:12]} of {source.file}" if source else e.name)
 
 
 def _besides(e: ExecutionView, now: datetime) -> str:
@@ -118,34 +115,27 @@ def _besides(e: ExecutionView, now: datetime) -> str:
     return printable(said)
 
 
-def _waits(app: Rhythm, e: ExecutionView, children: list[Execution], now: datetime) -> str:
-    from rhythm.app.views import moment as utc
+def _waits(app: Rhythm, e: ExecutionView, children: list[ExecutionView], now: datetime) -> str:
     from rhythm.cli.words import moment, printable, waits_for
 
     if e.ended:
         return ""
-    due = app.store.due(e.id)
+    due = app.details.due(e.id)
     if 0 in due:
-        return f"its time: {moment(utc(due[0]), now)}"
+        return f"its time: {moment(due[0], now)}"
     if e.status == "pending":
         return f"a worker that serves the queue {e.queue}"
-    waits = waits_for(e.awaiting, {int(child.id.rpartition(".")[2]) for child in children if child.finished_at is not None})
+    waits = waits_for(e.awaiting, {int(child.id.rpartition(".")[2]) for child in children if child.ended})
     if e.paused_reason == "approval_required" and (asked := app.approvals(execution=e.id).items):
         waits = " and ".join(f"{each.id}, an approval by {printable(each.role)}" for each in asked)
-    until = f"\nnext due {moment(utc(min(due.values())), now)}" if due and waits else ""
+    until = f"\nnext due {moment(min(due.values()), now)}" if due and waits else ""
     return f"{waits}{_line(app, e)}{until}" if waits else ""
 
 
 def _line(app: Rhythm, e: ExecutionView) -> str:
     """Where in its source a workflow waits."""
-    from rhythm.app.views import line_of
-    from rhythm.ir.program import position_of
-
-    row = app.store.get([e.id]).get(e.id)
-    program = app.program(row.name, row.version) if row else None
-    line = line_of(program, row.statement) if row else None
-    step = position_of(program, row.statement)[0] if program and row else None
-    return f" ({f'step {step}, ' if step else ''}line {line})" if line else ""
+    at = app.details.position(e.id)
+    return f" ({f'step {at.step}, ' if at.step else ''}line {at.line})" if at.line else ""
 
 
 def _took(e: ExecutionView) -> str:

@@ -130,7 +130,7 @@ def _start(app: Rhythm, args: Arguments, request: dict[str, Any]) -> Handle:
 def _registered(app: Rhythm, args: Arguments) -> str:
     """The name of the workflow to start, after its file and those of --workflows have been registered."""
     named: str = args.workflow
-    if sources := _sources(args, bool(app.store.current([named]))):
+    if sources := _sources(args, bool(app.workflows.get_many([named]))):
         app.register(*sources)
     return _choose(named) if named.endswith(TAKEN_BY_NAME) else named
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from rhythm.app import Rhythm
-    from rhythm.app.rights import TokenView
+    from rhythm.app.tokens import TokenView
 
 OPTIONS = (
     Option("ACTION", "what to do: create, list, change or revoke", choices=("create", "list", "change", "revoke")),

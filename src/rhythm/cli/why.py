@@ -16,7 +16,7 @@ from rhythm.cli.show import ID
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rhythm.app.why import Reason, WhyView
+    from rhythm.app.explain import Reason, WhyView
 
 OPTIONS = (ID, OUTPUT, DATABASE)
 

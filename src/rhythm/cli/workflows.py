@@ -55,7 +55,7 @@ def _print_one(app: Rhythm, args: Arguments, found: list[WorkflowView]) -> None:
     workflow = _named(args.name, found)
     newest = app.list(workflow.name, limit=NEWEST)
     statuses = [execution.status for execution in newest]
-    on = [trigger.type for trigger in app.store.triggers() if trigger.workflow == workflow.name]
+    on = app.events.starting(workflow.name)
     if args.output != "table":
         print_item(
             args.output, _json(workflow) | {"on": on, "newest": {status: statuses.count(status) for status in sorted(set(statuses))}}

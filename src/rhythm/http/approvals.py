@@ -8,7 +8,7 @@ from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.approving import STATUSES, ApprovalView
+from rhythm.app.approvals import STATUSES, ApprovalView
 from rhythm.app.checks import place_after
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Key, Limit

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 from starlette.responses import Response
 
-from rhythm.app.rights import AuditCheck, AuditView
+from rhythm.app.audit import AuditCheck, AuditView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask, Cursor, Limit
 from rhythm.http.pages import listed

@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.operating import Action, BulkView
+from rhythm.app.bulk import Action, BulkView
 from rhythm.http.answers import answer
 from rhythm.http.asking import Ask
 from rhythm.http.problems import Refused

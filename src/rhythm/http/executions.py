@@ -10,11 +10,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rhythm.app.application import STATUSES
-from rhythm.app.approving import ResumeRequestView, StatusView
 from rhythm.app.checks import place_after
-from rhythm.app.views import ExecutionView, TraceStep
-from rhythm.app.why import WhyView
+from rhythm.app.executions import STATUSES
+from rhythm.app.explain import WhyView
+from rhythm.app.pauses import ResumeRequestView, StatusView
+from rhythm.app.views import LARGE_FIELDS, ExecutionView, TraceStep
 from rhythm.engine.payload import dump
 from rhythm.errors import UnknownWorkflow
 from rhythm.http.answers import answer, without
@@ -23,11 +23,10 @@ from rhythm.http.pages import listed
 from rhythm.http.problems import Refused
 from rhythm.http.schemas import Body, Json, form_of, object_of, page_of
 from rhythm.rights import READ
-from rhythm.store.base import LARGE
 from rhythm.vm.snapshot import decode_snapshot
 
 Execution = form_of(ExecutionView, "Execution")
-Summary = form_of(ExecutionView, "ExecutionSummary", tuple(LARGE))
+Summary = form_of(ExecutionView, "ExecutionSummary", LARGE_FIELDS)
 Summaries = page_of(Summary)
 Step = form_of(TraceStep)
 Steps = page_of(Step)
@@ -84,7 +83,7 @@ Of = Annotated[str | None, Query(description="only those of this workflow")]
 def find(ask: Ask, workflow: Of = None, status: Status = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Executions that nobody else started, newest first, without what may be large."""
     page = ask.app.list(workflow, status, limit, cursor, brief=True, scope=ask.scope(READ), most_bytes=ask.page_bytes)
-    items = [without(view, *LARGE) for view in page.items]
+    items = [without(view, *LARGE_FIELDS) for view in page.items]
     return listed(ask, items, page.cursor is not None, lambda n: place_after(page.items[n]))
 
 
@@ -123,16 +122,15 @@ def trace(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Respons
 def children(ask: Ask, id: Id, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """The tasks and workflows that an execution has started, in their order, without what may be large."""
     page = ask.app.children(id, limit, cursor, brief=True, most_bytes=ask.page_bytes)
-    items = [without(view, *LARGE) for view in page.items]
+    items = [without(view, *LARGE_FIELDS) for view in page.items]
     return listed(ask, items, page.cursor is not None, lambda n: page.items[n].id.rpartition(".")[2])
 
 
 def snapshot(ask: Ask, id: Id) -> Response:
     """Where a workflow is: its next statement, its variables, and what it awaits. 404 as long as it has not begun, and for tasks."""
-    view = ask.app.get(id)
-    loaded = ask.app.store.load([view.id]) if view.type == "workflow" else []
-    if not loaded or loaded[0].snapshot is None:
-        raise Refused(404, "no_snapshot", f"{view.id} has no snapshot: it is a task, or has not begun")
-    found = decode_snapshot(loaded[0].snapshot)
+    stored = ask.app.details.snapshot(id)
+    if stored is None:
+        raise Refused(404, "no_snapshot", f"{id} has no snapshot: it is a task, or has not begun")
+    found = decode_snapshot(stored)
     known = {"locals": found.locals, "awaiting": found.awaiting, "next_child": found.next_child}
-    return answer({"id": view.id, "statement": found.statement_index, **known})
+    return answer({"id": id, "statement": found.statement_index, **known})

@@ -18,18 +18,15 @@ from starlette.datastructures import Headers
 from starlette.types import Scope as Asgi
 
 from rhythm.app import Rhythm
-from rhythm.app.checks import valid_name
-from rhythm.app.part import user
-from rhythm.app.rights import SECRET
+from rhythm.app.actors import Actor, own_key_of, user
+from rhythm.app.tokens import SECRET
 from rhythm.http.problems import ASK, Refused
 from rhythm.http.refusals import address_of
 from rhythm.http.sharing import KNOWN_CALLERS, Shares, whose
-from rhythm.ids import PersonalKey, personal_key
+from rhythm.ids import PersonalKey
 from rhythm.record import Record
 from rhythm.rights import PERMISSIONS, READ, Scope, allows, within
 from rhythm.rights import scope as scope_of
-from rhythm.store.access import Actor
-from rhythm.store.provenance import person
 
 DOCUMENT = "/api/v1/openapi.json"  # public, and large: it is counted by address,
 DOCUMENT_WORTH = 10  # for as many requests as this
@@ -67,7 +64,7 @@ class Asker(Record):
 
     def own(self, key: str | None) -> PersonalKey | None:
         """Their `Idempotency-Key`: another person who uses the same text does not meet it."""
-        return None if key is None else personal_key(person(self.actor.name), valid_name(key, "an Idempotency-Key"))
+        return None if key is None else own_key_of(self.actor, key)
 
     def must(self, permission: str) -> None:
         """Refuses those who do not have the permission for anything at all."""

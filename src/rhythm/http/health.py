@@ -16,11 +16,10 @@ from rhythm.http.answers import answer
 from rhythm.worker.metrics import SECONDS, TYPE, Asked, Counter, Histogram, Metric, Metrics, depth, oldest_s, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from rhythm.app import Rhythm
     from rhythm.http.server import Server
-    from rhythm.store.base import Queue
 
 ANSWER_S = 2.0  # for the database, until it counts as silent
 REQUESTS = Metric("rhythm_http_requests_total", "counter", ("method", "route", "status"), "requests that were answered")
@@ -52,7 +51,7 @@ class Counts:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._requests, self._took = Counter(REQUESTS), Histogram(DURATION)
-        asked = Asked(self._queues, time.monotonic)
+        asked = Asked(server.app.queues.counts, time.monotonic)
         self._own = Metrics(
             {"rhythm_queue_depth": lambda: depth(asked.read()), "rhythm_queue_oldest_age_seconds": lambda: oldest_s(asked.read())}
         )
@@ -66,9 +65,6 @@ class Counts:
         rest = workers[0].metrics() if workers else self._own.text()
         streams = written(STREAMS, {(): float(self._server.shares.streams)})
         return "\n".join([*self._requests.lines(), *self._took.lines(), *streams]) + "\n" + rest
-
-    def _queues(self) -> Sequence[Queue]:
-        return self._server.app.store.queues()
 
 
 class Probe:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rhythm.app import Rhythm
-from rhythm.app.approving import no_approval
-from rhythm.app.checks import possible_id, unknown_execution
+from rhythm.app.approvals import no_approval
+from rhythm.app.checks import unknown_execution
 from rhythm.app.flows import no_workflow
 from rhythm.errors import UnknownWorkflow
 from rhythm.http.guard import Asker
@@ -26,14 +26,13 @@ EVERYTHING = "everything"  # it is about nothing that has a name, and takes a ro
 
 def _execution(app: Rhythm, scope: Scope, id: str) -> str | None:
     """An execution goes by the workflow or task at its root: who sees an order sees all that was done for it."""
-    name = app.store.root_names([possible_id(id)]).get(id)
+    name = app.details.root_name(id)
     return name if within(scope, name) else unknown_execution(id)
 
 
 def _approval(app: Rhythm, scope: Scope, id: str) -> str | None:
     """As the execution that asks."""
-    execution_id = app.approval(id).execution_id
-    name = app.store.root_names([execution_id]).get(execution_id)
+    name = app.details.root_name(app.approval(id).execution_id)
     return name if within(scope, name) else no_approval(id)
 
 

@@ -10,7 +10,7 @@ from fastapi import Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.scheduling import ScheduleView
+from rhythm.app.schedules import ScheduleView
 from rhythm.errors import UnknownSchedule, UnknownWorkflow
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Key, Limit

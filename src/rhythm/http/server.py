@@ -49,8 +49,8 @@ class Server:
         self.app = app
         self.shares, self.refusals = Shares(app.settings), Refusals()
         self.guard, self.watcher, self.counts = Guard(app, tokens, self.shares), Watcher(app), Counts(self)
-        self._probe = Probe(lambda: app.store.token(""))  # by the way of those who come in, which others cannot block
-        app.store.expect(SERVING)
+        self._probe = Probe(app.database.probe)  # by the way of those who come in, which others cannot block
+        app.database.expect_threads(SERVING)
         self._looking: asyncio.Future[list[str]] | None = None
         self._alone, self._api = Router(lifespan=self.lifespan), api()
 

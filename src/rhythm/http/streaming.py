@@ -30,8 +30,10 @@ async def stream(request: Request, id: str, last_event_id: Annotated[str, Header
     server, asker = request.scope["rhythm.server"], request.scope["rhythm.asker"]
     _take_place(request.scope["rhythm.places"], server.shares.stream(asker.who))
     now = await run_in_threadpool(asker.app.get, id)
-    if now.ended and last_event_id and last_event_id == (await run_in_threadpool(asker.app.store.stamps, [id])).get(id):
-        return Response(status_code=204)
+    if now.ended and last_event_id:
+        stamps = await run_in_threadpool(asker.app.changes.stamps, [id])
+        if last_event_id == stamps.get(id):
+            return Response(status_code=204)
     return StreamingResponse(_events(server.watcher, server.guard, asker, now.id, last_event_id), 200, HEADERS, KIND)
 
 

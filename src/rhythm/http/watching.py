@@ -16,10 +16,8 @@ from contextlib import contextmanager, suppress
 from weakref import WeakValueDictionary
 
 from rhythm.app import ExecutionView, Rhythm
-from rhythm.app.views import view
 from rhythm.errors import StoreError
 from rhythm.http.answers import document
-from rhythm.store.base import Listening
 
 log = logging.getLogger("rhythm.http")
 LOOK_S = 0.25  # between two looks when nothing is heard: on PostgreSQL an end is not told to others
@@ -114,10 +112,8 @@ class Watcher:
         self._due.set()
 
     def _run(self) -> None:
-        listening: Listening | None = None
         try:
-            listening = self.app.store.listen(lambda queues: self._due.set())
-            with self.app.changes.heard_by(self._due.set):
+            with self.app.changes.hinted(self._due.set):
                 while self._goes_on():
                     self._due.wait(LOOK_S)
                     self._due.clear()
@@ -127,9 +123,6 @@ class Watcher:
             log.exception("the watcher of streams has failed")
             self.close()
             self._closed = False
-        finally:
-            if listening is not None:
-                listening.close()
 
     def _goes_on(self) -> bool:
         with self._lock:
@@ -142,7 +135,7 @@ class Watcher:
         with self._lock:
             known = dict(self._followed)
         try:
-            stamps = self.app.store.stamps(sorted({one.id for one in known}))
+            stamps = self.app.changes.stamps(sorted({one.id for one in known}))
             new = {one: stamps.get(one.id, "") for one, stamp in known.items() if stamps.get(one.id, "") != stamp}
             told = self._told_of({one.id: stamp for one, stamp in new.items()})
             self.answered_at = time.monotonic()
@@ -155,8 +148,8 @@ class Watcher:
         """Executions as streams send them. Only those are read that no stream is sending as they are."""
         told = {id: known for id, stamp in stamps.items() if (known := self._told.get((id, stamp)))}
         missing = sorted(stamps.keys() - told.keys())
-        for id, row in self.app.store.get(missing).items() if missing else ():
-            told[id] = self._told[id, stamps[id]] = Told(stamps[id], view(row))
+        for id, view in self.app.executions.get_many(missing).items():
+            told[id] = self._told[id, stamps[id]] = Told(stamps[id], view)
         return told
 
     def _tell(self, new: Mapping[Followed, str], told: Mapping[str, Told]) -> None:

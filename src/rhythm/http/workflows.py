@@ -7,8 +7,7 @@ from typing import Any
 from pydantic import Field
 from starlette.responses import Response
 
-from rhythm.app.flows import source_within
-from rhythm.app.views import WorkflowView, workflow_view
+from rhythm.app.views import WorkflowView
 from rhythm.http.answers import answer, without
 from rhythm.http.asking import Ask, Cursor, Limit, Name
 from rhythm.http.pages import listed, seen_by_name
@@ -42,8 +41,8 @@ def register(ask: Ask, body: NewWorkflow) -> Response:
     """Registers the workflows of a text: all, or none if one does not compile."""
     limits = {"scope": ask.scope("workflow:write"), "known": ask.scope(READ)}
     names = ask.app.register(f"{body.source}\n", by=ask.actor, **limits)  # what has a line break is a text, never the name of a file
-    found = ask.app.store.current(names)
-    return answer({"workflows": [workflow_view(found[name]) for name in sorted(found)]}, 201)
+    found = ask.app.workflows.get_many(names)
+    return answer({"workflows": [found[name] for name in sorted(found)]}, 201)
 
 
 def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
@@ -55,8 +54,8 @@ def find(ask: Ask, limit: Limit = 50, cursor: Cursor = None) -> Response:
 def get(ask: Ask, name: Name) -> Response:
     """A workflow in its current version, with its source."""
     view = ask.app.workflow(name)
-    definition = ask.app.store.definition(view.name, view.version)
-    return answer({**without(view), "source": source_within(definition, ask.scope(READ)) if definition else ""})
+    source = ask.app.workflows.source(view.name, view.version, scope=ask.scope(READ))
+    return answer({**without(view), "source": source.text if source else ""})
 
 
 def draw(ask: Ask, name: Name) -> Response:

@@ -1,13 +1,13 @@
-"""What operators do to executions: ending them without ado, doing one thing to many, and asking why one does not go on."""
+"""One act for many executions: pausing, resuming, cancelling, terminating or retrying all that fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from rhythm.app.checks import at_least, unknown_execution, valid_attributes, valid_name, valid_text
-from rhythm.app.part import By, Part, acting
+from rhythm.app.actors import By, acting
+from rhythm.app.checks import at_least, valid_attributes, valid_name, valid_text
 from rhythm.app.views import as_json
 from rhythm.errors import NotRetryable
 from rhythm.limits import TEXTS
@@ -18,8 +18,8 @@ from rhythm.store.base import WORKFLOW
 from rhythm.store.operating import Selection
 
 if TYPE_CHECKING:
-    from rhythm.app.handle import Handle, Id
-    from rhythm.app.why import WhyView
+    from rhythm.app.context import AppContext
+    from rhythm.app.executions import Executions
     from rhythm.store.access import Actor
 
 Action = Literal["pause", "resume", "cancel", "terminate", "retry"]
@@ -48,21 +48,13 @@ class BulkView(Record):
         return as_json(self)
 
 
-class Operating(Part):
-    """What operators do."""
+class Bulk:
+    """One act for many: it is called."""
 
-    def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
-        raise NotImplementedError
+    def __init__(self, context: AppContext, executions: Executions) -> None:
+        self._context, self._store, self._executions = context, context.store, executions
 
-    def terminate(self, id: Id, *, by: By = None) -> bool:
-        """Ends an execution and everything below it at once: no `finally` block runs, and what its tasks bring is not used. False: it
-        has ended already."""
-        row = self._execution(id)
-        ended = self.store.terminate([row.id], acting(by)).get(row.id)
-        self._wake()
-        return unknown_execution(id) if ended is None else ended
-
-    def bulk(
+    def __call__(
         self,
         action: Action,
         *,
@@ -87,9 +79,9 @@ class Operating(Part):
         say so: `all=True`. With a `scope`, only those whose names fit one of its patterns are meant, whatever else is said.
         """
         selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
-        selection = selection.replace(names=self._names(scope))
+        selection = selection.replace(names=self._context.names_in(scope))
         why, actor = valid_text(reason, "reason"), acting(by)
-        count, now = self.store.count(selection)
+        count, now = self._store.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
         if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
             raise ValueError("say which executions are meant: give a workflow, a status or the like, or all=True")
@@ -100,11 +92,11 @@ class Operating(Part):
 
     def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
-        while page := self.store.select(selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)):
+        while page := self._store.select(selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)):
             refusals = self._act(action, [id for _, id in page], reason, actor)
             matched, changed, after = matched + len(page), changed + len(page) - len(refusals), page[-1]
             reasons |= dict(list(refusals.items())[: TOLD - len(reasons)])
-            self._wake()
+            self._context.wake()
             if matched == limit:
                 break
         return BulkView(matched, changed, matched - changed, reasons)
@@ -115,33 +107,22 @@ class Operating(Part):
             case "retry":
                 return {id: why for id in ids if (why := self._retried(id, actor))}
             case "pause":
-                done = self.store.pause(ids, reason=reason, actor=actor)
+                done = self._store.pause(ids, reason=reason, actor=actor)
             case "resume":
-                done = self.store.resume(ids, reason=reason, actor=actor)
+                done = self._store.resume(ids, reason=reason, actor=actor)
             case "cancel":
-                done = self.store.cancel(ids, actor)
+                done = self._store.cancel(ids, actor)
             case _:
-                done = self.store.terminate(ids, actor)
+                done = self._store.terminate(ids, actor)
         return {id: "it is no longer as it was when it was found" for id in ids if not done.get(id)}
 
     def _retried(self, id: str, actor: Actor) -> str:
         """Why it was not retried; empty if it was."""
         try:
-            handle = self.retry(id, by=actor)
+            handle = self._executions.retry(id, by=actor)
         except NotRetryable as refusal:
             return str(refusal)
         return "" if handle.created else f"a retry of it is under way: {handle.id}"
-
-    def why(self, id: Id, *, scope: Scope = None) -> WhyView:
-        """Why an execution does not go on: what it waits for, since when, and what would help.
-
-        With a `scope`, who serves its queue, who has paused that, why, and how much is in it is told only of a queue that has a name as
-        one of its patterns says.
-        """
-        from rhythm.app.why import explain
-
-        row = self._execution(id)
-        return explain(self.store, row, self.program(row.name, row.version) if row.type == WORKFLOW else None, scope)
 
 
 def _selection(
@@ -186,27 +167,3 @@ def _plain(attributes: Mapping[str, Any]) -> str:
         if not isinstance(value, str | int | float | bool | None):
             raise ValueError(f"attributes are compared with texts, numbers, true, false and null; {key!r:.80} is none of them")
     return valid_attributes(attributes)
-
-
-class AsyncOperating(Protocol):
-    """`Operating`, with coroutines."""
-
-    async def terminate(self, id: Id, *, by: By = None) -> bool: ...
-    async def bulk(
-        self,
-        action: Action,
-        *,
-        workflow: str | None = None,
-        status: str | None = None,
-        queue: str | None = None,
-        created_before: datetime | str | None = None,
-        created_after: datetime | str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        all: bool = False,
-        limit: int | None = None,
-        reason: str = "",
-        dry_run: bool = False,
-        by: By = None,
-        scope: Scope = None,
-    ) -> BulkView: ...
-    async def why(self, id: Id, *, scope: Scope = None) -> WhyView: ...

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from rhythm.app.actors import By, acting
 from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of, start_key, valid_name, valid_text
 from rhythm.app.handle import Handle
-from rhythm.app.part import By, Part, acting
 from rhythm.app.views import as_json, moment, moment_of
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
@@ -20,11 +20,12 @@ from rhythm.slots import US, catch_up_number, first_slots, us_of, zone
 from rhythm.store.schedules import Fire, Schedule
 
 if TYPE_CHECKING:
-    from rhythm.app.aio import AsyncHandle
-    from rhythm.app.application import Rhythm
-    from rhythm.ir.program import Program
+    from rhythm.app.context import AppContext
+    from rhythm.app.executions import Executions
+    from rhythm.app.workflows import Workflows
+    from rhythm.engine.schedules import Wanted
     from rhythm.store.access import Actor
-    from rhythm.store.base import Definition, Store
+    from rhythm.store.base import Definition
     from rhythm.store.schedules import Change, Registered
 
 Overlap = Literal["skip", "queue", "allow", "cancel_other"]
@@ -78,20 +79,21 @@ class ScheduleView(Record):
         return as_json(self)
 
 
-ScheduleViews = list[ScheduleView]
-Times = list[datetime]
+class Schedules:
+    """What starts workflows by the clock. Called, it lists the schedules."""
 
+    def __init__(self, context: AppContext, workflows: Workflows, executions: Executions) -> None:
+        self._context, self._store = context, context.store
+        self._workflows, self._executions = workflows, executions
 
-class Schedules(Part):
-    """What starts workflows by the clock."""
+    def __call__(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> list[ScheduleView]:
+        """All schedules by name, or so many of those that come after this name. With `brief`, inputs are not read, and None."""
+        if limit is None:
+            return [_view(schedule) for schedule in self._all(name_of(after), brief)]
+        most = min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
+        return [_view(schedule) for schedule in self._store.schedules_after(name_of(after), most, brief)]
 
-    def _current(self, name: str, store: Store) -> Program:
-        raise NotImplementedError
-
-    def _new_id(self) -> str:
-        raise NotImplementedError
-
-    def schedule(
+    def put(
         self,
         name: str,
         workflow: str,
@@ -116,8 +118,8 @@ class Schedules(Part):
         from rhythm.engine.schedules import put
 
         name, actor = _own(name), acting(by)
-        wanted = self._wanted_schedule(workflow, cron, every, at, tz, inputs, overlap, catch_up)
-        self._current(workflow, self.store)
+        wanted = wanted_schedule(workflow, cron, every, at, tz, inputs, overlap, catch_up)
+        self._workflows.current(workflow)
 
         def change(before: Schedule | None, now: int) -> Schedule:
             if before is not None and not _may(actor, before):
@@ -130,59 +132,35 @@ class Schedules(Part):
             _check_shown(after)
             return after
 
-        return _view(self._change_schedule(name, change, actor, "schedule.change"))
+        return _view(self._change(name, change, actor, "schedule.change"))
 
-    def _wanted_schedule(
-        self, workflow: str, cron: str | None, every: Every | None, at: datetime | str | None, tz: str, inputs: Any, overlap: str,
-        catch_up: str | int,
-    ) -> Any:  # fmt: skip
-        from rhythm.engine.schedules import Wanted, check_wanted
-
-        try:
-            every_us = None if every is None else int(duration_s(every) * US)
-            wanted = Wanted(
-                workflow, cron, tz, every_us, None if at is None else _instant(at, tz), dump(inputs, "inputs"), overlap,
-                catch_up_number(catch_up),
-            )  # fmt: skip
-            check_wanted(wanted)
-        except ValueError as problem:
-            raise InvalidSchedule(str(problem)) from problem
-        return wanted
-
-    def schedules(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> ScheduleViews:
-        """All schedules by name, or so many of those that come after this name. With `brief`, inputs are not read, and None."""
-        if limit is None:
-            return [_view(schedule) for schedule in self._all_schedules(name_of(after), brief)]
-        most = min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
-        return [_view(schedule) for schedule in self.store.schedules_after(name_of(after), most, brief)]
-
-    def _all_schedules(self, after: str, brief: bool) -> Iterator[Schedule]:
-        while page := self.store.schedules_after(after, LARGEST_PAGE if brief else FEW, brief):
+    def _all(self, after: str, brief: bool) -> Iterator[Schedule]:
+        while page := self._store.schedules_after(after, LARGEST_PAGE if brief else FEW, brief):
             yield from page
             after = page[-1].name
 
-    def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView:
+    def get(self, name: str, *, scope: Scope = None) -> ScheduleView:
         """A schedule, with what became of its last slots; `UnknownSchedule` if there is none of this name.
 
         With a `scope`, that of a workflow whose name fits none of its patterns is unknown, and so are executions of others, which it
         started when it was one of theirs.
         """
-        schedule = self._schedule(name)[0]
+        schedule = self._found(name)[0]
         if not within(scope, schedule.workflow):
             _unknown(name)
-        fires = self.store.fires(schedule.name, SHOWN)
+        fires = self._store.fires(schedule.name, SHOWN)
         return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
 
     def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
         """Without executions of other names. What is said of a slot that started none may name one."""
-        names = self.store.root_names([fire.execution_id for fire in fires if fire.execution_id])
+        names = self._store.root_names([fire.execution_id for fire in fires if fire.execution_id])
         seen = [fire if fire.execution_id else fire.replace(detail="") for fire in fires]
         return [fire for fire in seen if fire.execution_id is None or within(scope, names.get(fire.execution_id))]
 
-    def next_times(self, name: str, count: int = 5) -> Times:
+    def next_times(self, name: str, count: int = 5) -> list[datetime]:
         """When it will start its workflow next, within a hundred years; of a paused one, when it would."""
         at_least(count, 1, "count")
-        schedule, now = self._schedule(name)
+        schedule, now = self._found(name)
         after = now if schedule.paused_at is not None else (schedule.next_at or now) - 1
         if schedule.next_at is None:
             return []
@@ -191,39 +169,39 @@ class Schedules(Part):
         except ValueError as problem:
             raise InvalidSchedule(str(problem)) from problem
 
-    def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool:
+    def pause(self, name: str, reason: str = "", by: By = None) -> bool:
         """Nothing more is started by it; what runs goes on. False: it was paused already."""
         from rhythm.engine.schedules import paused
 
         actor, why = acting(by), valid_text(reason, "reason")
-        return self._schedule_changed(name, lambda before, now: paused(before, now, actor.name, why), actor, "schedule.pause")
+        return self._changed(name, lambda before, now: paused(before, now, actor.name, why), actor, "schedule.pause")
 
-    def resume_schedule(self, name: str, by: By = None) -> bool:
+    def resume(self, name: str, by: By = None) -> bool:
         """Lets it start its workflow again, from the next slot on: those of the pause are not made up for. False: it was not paused."""
         from rhythm.engine.schedules import resumed
 
-        return self._schedule_changed(name, resumed, acting(by), "schedule.resume")
+        return self._changed(name, resumed, acting(by), "schedule.resume")
 
-    def run_schedule(self, name: str, by: By = None, *, key: str | None = None) -> Handle:
+    def run(self, name: str, by: By = None, *, key: str | None = None) -> Handle:
         """Starts its workflow now, with its inputs, whatever else runs, and also while it is paused; its slots stay as they are.
 
         A `key` that was used before for this workflow starts nothing: the execution that has it is returned.
         """
         from rhythm.engine.schedules import run_now
 
-        schedule, actor = self._schedule(name)[0], acting(by)
+        schedule, actor = self._found(name)[0], acting(by)
         _is_theirs(actor, schedule)
         key = None if key is None else start_key(key, "a key")
-        program, id = self._current(schedule.workflow, self.store), self._new_id()
-        due = [each for each in self.store.look_at_schedules([schedule.name]) if _is_theirs(actor, each.schedule)]
-        fires, _ = self.store.fire_schedules([run_now(each, program, lambda: id, key, actor) for each in due], actor)
+        program, id = self._workflows.current(schedule.workflow), self._context.new_id()
+        due = [each for each in self._store.look_at_schedules([schedule.name]) if _is_theirs(actor, each.schedule)]
+        fires, _ = self._store.fire_schedules([run_now(each, program, lambda: id, key, actor) for each in due], actor)
         if not fires:
             _unknown(name)
-        self._wake()
+        self._context.wake()
         started = fires[0].execution_id or id
-        return Handle(cast("Rhythm", self), started, started == id)
+        return Handle(self._executions, started, started == id)
 
-    def delete_schedule(self, name: str, by: By = None) -> None:
+    def delete(self, name: str, by: By = None) -> None:
         """Takes a schedule away; what it has started goes on."""
 
         def gone(before: Schedule, now: int) -> Schedule | None:
@@ -235,18 +213,18 @@ class Schedules(Part):
             return None
 
         actor = acting(by)
-        self._change_schedule(self._schedule(name)[0].name, _there(gone, actor), actor, "schedule.delete")
+        self._change(self._found(name)[0].name, _there(gone, actor), actor, "schedule.delete")
 
-    def _schedule(self, name: str) -> tuple[Schedule, int]:
-        found, now = self.store.schedules([name]) if can_be(name) else ([], 0)
+    def _found(self, name: str) -> tuple[Schedule, int]:
+        found, now = self._store.schedules([name]) if can_be(name) else ([], 0)
         return (found[0], now) if found else _unknown(name)
 
-    def _change_schedule(self, name: str, change: Change, actor: Any, action: str) -> Any:
-        after = self.store.change_schedule(name, change, actor, action)
-        self._wake()
+    def _change(self, name: str, change: Change, actor: Any, action: str) -> Any:
+        after = self._store.change_schedule(name, change, actor, action)
+        self._context.wake()
         return after
 
-    def _schedule_changed(self, name: str, change: Any, actor: Any, action: str) -> bool:
+    def _changed(self, name: str, change: Any, actor: Any, action: str) -> bool:
         """Whether that changed anything."""
         different = False
 
@@ -256,47 +234,46 @@ class Schedules(Part):
             different = after != before
             return after
 
-        self._change_schedule(self._schedule(name)[0].name, _there(watched, actor), actor, action)
+        self._change(self._found(name)[0].name, _there(watched, actor), actor, action)
         return different
 
-    def _registered_schedules(self, definitions: Sequence[Definition], actor: Actor | None) -> Registered:
-        """What becomes of the schedules that the annotations of these workflows have made."""
-        from rhythm.engine.schedules import registered
 
-        wanted = {definition.name: list(self._annotated_schedules(definition)) for definition in definitions}
-        return lambda existing, now: registered(wanted, existing, now, actor)
+def annotated_schedules(definitions: Sequence[Definition], actor: Actor | None) -> Registered:
+    """What becomes of the schedules that the annotations of these workflows have made."""
+    from rhythm.engine.schedules import registered
 
-    def _annotated_schedules(self, definition: Definition) -> Iterator[Any]:
-        for given in definition.schedules:
-            options = {"tz": "UTC", "inputs": None, "overlap": "skip", "catch_up": "one", **given}
-            yield self._wanted_schedule(definition.name, every=None, at=None, **options)
+    wanted = {definition.name: list(_annotated(definition)) for definition in definitions}
+    return lambda existing, now: registered(wanted, existing, now, actor)
 
 
-class AsyncSchedules(Protocol):
-    """`Schedules`, with coroutines."""
+def _annotated(definition: Definition) -> Iterator[Wanted]:
+    for given in definition.schedules:
+        options = {"tz": "UTC", "inputs": None, "overlap": "skip", "catch_up": "one", **given}
+        yield wanted_schedule(definition.name, every=None, at=None, **options)
 
-    async def schedule(
-        self,
-        name: str,
-        workflow: str,
-        *,
-        cron: str | None = None,
-        every: Every | None = None,
-        at: datetime | str | None = None,
-        tz: str = "UTC",
-        inputs: Any = None,
-        overlap: Overlap = "skip",
-        catch_up: str | int = "one",
-        by: By = None,
-        unless_changed: ScheduleView | None = None,
-    ) -> ScheduleView: ...
-    async def schedules(self, limit: int | None = None, after: str = "", *, brief: bool = False) -> ScheduleViews: ...
-    async def get_schedule(self, name: str, *, scope: Scope = None) -> ScheduleView: ...
-    async def next_times(self, name: str, count: int = 5) -> Times: ...
-    async def pause_schedule(self, name: str, reason: str = "", by: By = None) -> bool: ...
-    async def resume_schedule(self, name: str, by: By = None) -> bool: ...
-    async def run_schedule(self, name: str, by: By = None, *, key: str | None = None) -> AsyncHandle: ...
-    async def delete_schedule(self, name: str, by: By = None) -> None: ...
+
+def wanted_schedule(
+    workflow: str,
+    cron: str | None,
+    every: Every | None,
+    at: datetime | str | None,
+    tz: str,
+    inputs: Any,
+    overlap: str,
+    catch_up: str | int,
+) -> Wanted:
+    """What a caller or an annotation says, as the engine takes it; `InvalidSchedule` if it cannot be."""
+    from rhythm.engine.schedules import Wanted, check_wanted
+
+    try:
+        every_us = None if every is None else int(duration_s(every) * US)
+        at_us = None if at is None else _instant(at, tz)
+        number = catch_up_number(catch_up)
+        wanted = Wanted(workflow, cron, tz, every_us, at_us, dump(inputs, "inputs"), overlap, number)
+        check_wanted(wanted)
+    except ValueError as problem:
+        raise InvalidSchedule(str(problem)) from problem
+    return wanted
 
 
 def _view(schedule: Schedule, fires: Sequence[Fire] = ()) -> ScheduleView:

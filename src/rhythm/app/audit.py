@@ -1,0 +1,147 @@
+"""The audit of an application: what was done by whom, and the proof that it is what it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rhythm.app.checks import LARGEST_PAGE, at_least, page_of, valid_name
+from rhythm.app.views import as_json, moment
+from rhythm.engine.payload import load
+from rhythm.record import Record
+from rhythm.store.access import AuditRow, Filter, Head
+
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
+
+CHECKED_SIZE = 16_000_000  # characters of details after which a part of the audit is large enough, however few rows it has
+LAST_US = 253_402_300_799_000_000  # the end of the year 9999: a time that somebody has put there by hand may be any number
+HEAD = re.compile(r"([0-9]{1,18}):([0-9a-f]{64})")
+
+
+class AuditView(Record):
+    """An act that was recorded. `prev` is the hash of the row before it; `at_us` and `detail_text` are what is hashed of `at` and
+    `detail`."""
+
+    n: int
+    at: datetime
+    actor: str
+    token: str | None  # its id
+    source: str  # an address, cli or python
+    action: str
+    object: str
+    detail: Any
+    prev: str
+    hash: str
+    at_us: int  # microseconds since 1970
+    detail_text: str  # JSON, as it is stored
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON values; times as ISO 8601."""
+        return as_json(self)
+
+
+class AuditPage(Record):
+    """Some acts, newest first; `cursor` asks for those before them, None: there are no more."""
+
+    items: tuple[AuditView, ...]
+    cursor: str | None = None
+
+    def __iter__(self) -> Iterator[AuditView]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+class AuditCheck(Record):
+    """What reading the audit has shown. Keep the `head` where nobody who can change the database can change it, too."""
+
+    rows: int  # that were read
+    head: str  # number and hash of the last row
+    problems: tuple[str, ...]  # the first of them
+    broken: int  # how many problems there are
+    next: str | None = None  # where to go on: the last row that was read, as a head; None: that was the end
+
+    @property
+    def intact(self) -> bool:
+        """Whether all that was read is what it was."""
+        return not self.broken
+
+    def as_json(self) -> dict[str, Any]:
+        return {"intact": self.intact, **as_json(self)}
+
+
+class Audit:
+    """The audit: what was done by whom. Called, it gives a page of it."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._store = context.store
+
+    def __call__(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        object: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        most_bytes: int | None = None,
+    ) -> AuditPage:
+        """What was done by whom, newest first. Give the `cursor` of a page to get the next one."""
+        limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
+        asked = {"actor": actor, "action": action, "object": object}
+        words = {what: None if value is None else valid_name(value, what) for what, value in asked.items()}
+        rows, more = page_of(self._store.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes), limit)
+        return AuditPage(tuple(audit_view(row) for row in rows), str(rows[-1].n) if more else None)
+
+    def verify(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck:
+        """Reads the audit, and says what is wrong with its chain.
+
+        Give the `head` that an earlier check has told: what came before it must be the same still. Without one, who can change the
+        database can write the whole chain anew, or cut off its end, and nobody can tell. A long chain is read in parts: at most `limit`
+        rows, from the row `after` on, which is the `next` of the check before, or a head that was kept: what lies before it is not read,
+        but for the row of the `head`.
+        """
+        known, begin = (None if given is None else known_head(given) for given in (head, after))
+        size = None if limit is None else CHECKED_SIZE
+        found = self._store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
+        problems = tuple(message for _, message in found.problems)
+        return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
+
+    def export(self, after: int = 0) -> Iterator[AuditRow]:
+        """All rows after the one of this number, oldest first, as they are stored and hashed."""
+        while rows := self._store.audit_after(after, LARGEST_PAGE):
+            yield from rows
+            after = rows[-1].n
+
+
+def audit_view(row: AuditRow) -> AuditView:
+    told = (row.actor, row.token, row.source, row.action, row.object)
+    return AuditView(row.n, moment(min(max(row.at, 0), LAST_US)), *told, _loaded(row.detail), row.prev, row.hash, row.at, row.detail)
+
+
+def _loaded(detail: str) -> Any:
+    """The detail; of a row that somebody has put there by hand it may be no JSON."""
+    try:
+        return load(detail)
+    except ValueError:
+        return None
+
+
+def known_head(text: str) -> Head:
+    """A head as `AuditCheck` tells it."""
+    form = HEAD.fullmatch(text) if isinstance(text, str) else None
+    if form is None:
+        raise ValueError(f"{text!r:.80} is not the head of an audit: it looks like 42:5f3a…, with 64 digits after the colon")
+    return Head(int(form[1]), form[2])
+
+
+def _place(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str) or not cursor.isascii() or not cursor.isdigit() or len(cursor) > 18:
+        raise ValueError(f"{cursor!r:.80} is not the cursor of a page")
+    return int(cursor)

@@ -1,0 +1,60 @@
+"""What the rooms of an application share: its database, settings and tasks, and the workers here.
+
+A room is a class of its own subject, made from this context by the constructor of `Rhythm`. What
+several rooms need of a database stands here; nothing is set afterwards.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rhythm.app.checks import possible_id, unknown_execution
+from rhythm.app.waiting import Changes
+from rhythm.engine.programs import ProgramCache
+from rhythm.ids import encode_id
+from rhythm.rights import Scope, prefixes, within
+from rhythm.worker.sizes import Sizes
+
+if TYPE_CHECKING:
+    from rhythm.app.handle import Id
+    from rhythm.app.pooled import PooledWorker
+    from rhythm.settings import Settings
+    from rhythm.store.base import Execution, Store
+    from rhythm.worker.handlers import Task
+
+
+class AppContext:
+    """The database of an application, its settings and tasks, and what this process keeps."""
+
+    def __init__(self, store: Store, settings: Settings, tasks: Mapping[str, Task[..., Any]]) -> None:
+        self.store, self.settings, self.tasks = store, settings, tasks
+        self.programs, self.sizes, self.changes = ProgramCache(), Sizes(), Changes(store)
+        self.running: list[PooledWorker] = []  # workers of this process
+
+    def new_id(self) -> str:
+        """The id of something that is about to be made."""
+        return encode_id(time.time_ns() // 1_000_000, secrets.randbits(80))
+
+    def wake(self) -> None:
+        """The workers of this process look at once; those of others when they look next."""
+        for worker in list(self.running):
+            worker.wake()
+
+    def execution(self, id: Id) -> Execution:
+        """The row of an execution; `UnknownExecution` if there is none of this id."""
+        id = possible_id(id)
+        found = self.store.get([id]).get(id)
+        return found if found is not None else unknown_execution(id)
+
+    def names_in(self, scope: Scope) -> tuple[str, ...] | None:
+        """The names in this scope of executions that somebody started; None: all of them.
+
+        From here on databases are asked for names, not for patterns: one function says what a
+        pattern means.
+        """
+        if scope is None:
+            return None
+        return tuple(name for name in self.store.names(prefixes(scope)) if within(scope, name))

@@ -1,0 +1,41 @@
+"""Events: published to everyone who waits for them, and to the workflows that name them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rhythm.app.actors import By, acting
+from rhythm.app.checks import own_key, valid_name
+from rhythm.engine.payload import dump
+from rhythm.store.base import NewEvent
+
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
+
+
+class Events:
+    """What is published, and which workflows it starts."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._context, self._store, self._sizes = context, context.store, context.sizes
+
+    def publish(self, type: str, data: Any = None, *, event_id: str | None = None, by: By = None) -> bool:
+        """Publishes an event to everyone who waits for it, or started before it and will wait, and starts the workflows that name it
+        with `@on`: `by` says who starts them.
+
+        False: this `event_id` was published before. Only with `by` it is recorded in the audit.
+        """
+        id = own_key(event_id, "an event_id") if event_id is not None else self._context.new_id()
+        event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
+        self._sizes.payload("event", type, id, event.data)
+        answer = self._store.publish(event, acting(by) if by else None)
+        self._context.wake()
+        return answer == "published"
+
+    def starting(self, workflow: str) -> list[str]:
+        """The types of the events that start a workflow."""
+        return [trigger.type for trigger in self._store.triggers() if trigger.workflow == workflow]
+
+    def started_by(self, type: str) -> list[str]:
+        """The names of the workflows that an event of this type starts."""
+        return [trigger.workflow for trigger in self._store.triggers() if trigger.type == type]

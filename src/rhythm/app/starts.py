@@ -1,0 +1,154 @@
+"""Starting: workflows, and tasks on their own, one at a time or many in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from rhythm.app.actors import By, acting
+from rhythm.app.checks import at_least, start_key, valid_attributes, valid_id, valid_name
+from rhythm.app.handle import Handle
+from rhythm.app.views import Start
+from rhythm.durations import duration_s
+from rhythm.engine.payload import dump
+from rhythm.store.base import TASK, WORKFLOW, NewExecution
+from rhythm.store.provenance import dump_authority, provenance_of
+
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
+    from rhythm.app.executions import Executions
+    from rhythm.app.workflows import Workflows
+    from rhythm.ir.program import Program
+    from rhythm.store.access import Actor
+    from rhythm.store.base import Store
+
+OnConflict = Literal["return", "fail", "replace"]
+ON_CONFLICT = ("return", "fail", "replace")
+
+
+class Starts:
+    """What is started: its methods give handles."""
+
+    def __init__(self, context: AppContext, workflows: Workflows, executions: Executions) -> None:
+        self._context, self._store, self._sizes = context, context.store, context.sizes
+        self._workflows, self._executions = workflows, executions
+
+    def workflow(
+        self,
+        name: str,
+        inputs: Any = None,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        on_conflict: OnConflict = "return",
+        queue: str | None = None,
+        priority: int = 0,
+        delay: float | str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        by: By = None,
+        connection: Any = None,
+    ) -> Handle:
+        """Starts a workflow in its current version.
+
+        An `id` or `idempotency_key` that was used before for this workflow starts nothing: the execution that has it is returned,
+        whatever its inputs were (`on_conflict="fail"`: `Conflict`; `"replace"`: whoever has the key is cancelled and a new one
+        starts). `by` says who starts it, and by default may not decide its approvals. With `connection`, your own psycopg or sqlite3
+        connection to the same database, it is started by your commit.
+        """
+        request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
+        return self.workflows(name, [request], on_conflict=on_conflict, by=by, connection=connection)[0]
+
+    def workflows(
+        self, name: str, requests: Iterable[Any], *, on_conflict: OnConflict = "return", by: By = None, connection: Any = None
+    ) -> list[Handle]:
+        """Starts a workflow many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        store = self._store_of(connection)
+        program = self._workflows.current(name, store)
+        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
+        rows = [self._workflow_row(program, request) for request in asked]
+        actor = acting(by) if by else None
+        return self._start([_started_by(row, actor) for row in rows] if actor else rows, on_conflict, store, actor)
+
+    def _workflow_row(self, program: Program, request: Start) -> NewExecution:
+        queue = request.queue or program.options.get("queue") or "default"
+        row = self._row(WORKFLOW, program.name, request, queue)
+        return row.replace(version=program.version, timeout_s=program.options.get("timeout"))
+
+    def task(
+        self,
+        name: str,
+        inputs: Any = None,
+        *,
+        id: str | None = None,
+        idempotency_key: str | None = None,
+        on_conflict: OnConflict = "return",
+        queue: str | None = None,
+        priority: int = 0,
+        delay: float | str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        retries: int | None = None,
+        timeout: float | str | None = None,
+        connection: Any = None,
+    ) -> Handle:
+        """Queues a task on its own, without a workflow; the handle's result is the task's. Any worker of its queue runs it."""
+        request = Start(inputs, id, idempotency_key, queue, priority, delay, attributes)
+        return self.tasks(name, [request], on_conflict=on_conflict, retries=retries, timeout=timeout, connection=connection)[0]
+
+    def tasks(
+        self,
+        name: str,
+        requests: Iterable[Any],
+        *,
+        on_conflict: OnConflict = "return",
+        retries: int | None = None,
+        timeout: float | str | None = None,
+        connection: Any = None,
+    ) -> list[Handle]:
+        """Queues a task many times in one transaction, once for each of these inputs or `rhythm.Start` requests."""
+        task = self._context.tasks.get(name)
+        options: dict[str, Any] = {} if retries is None else {"retries": at_least(retries, 0, "retries")}
+        if timeout is not None:
+            options["timeout_s"] = duration_s(timeout)
+        attempts, given = 1 + (retries if retries is not None else task.retries if task else 0), dump(options, "options")
+        name, queue = valid_name(name, "a task's name"), (task and task.queue) or "default"
+        asked = [request if isinstance(request, Start) else Start(request) for request in requests]
+        rows = [self._row(TASK, name, request, request.queue or queue) for request in asked]
+        rows = [row.replace(max_attempts=attempts, options=given) for row in rows]
+        return self._start(rows, on_conflict, self._store_of(connection))
+
+    def _row(self, type: int, name: str, request: Start, queue: str) -> NewExecution:
+        key, attributes = request.idempotency_key, request.attributes
+        return NewExecution(
+            self._context.new_id() if request.id is None else valid_id(request.id),
+            type,
+            name,
+            valid_name(queue, "a queue"),
+            dump(request.inputs, "inputs"),
+            priority=at_least(request.priority, -(2**31), "priority"),
+            delay_s=0.0 if request.delay is None else duration_s(request.delay),
+            key=None if key is None else start_key(key, "an idempotency_key"),
+            attributes=valid_attributes({} if attributes is None else attributes),
+        )
+
+    def _start(self, rows: Sequence[NewExecution], on_conflict: str, store: Store, actor: Actor | None = None) -> list[Handle]:
+        if on_conflict not in ON_CONFLICT:
+            raise ValueError(f"on_conflict is one of {', '.join(ON_CONFLICT)}, not {on_conflict!r:.80}")
+        if on_conflict == "replace":
+            keys = [row.key for row in rows]
+            if None in keys or len(set(keys)) < len(keys):
+                raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
+        for row in rows:
+            self._sizes.payload("inputs", row.name, row.id, row.inputs)
+        started = store.start(rows, on_conflict, actor)
+        if store is self._store:
+            self._context.wake()
+        return [Handle(self._executions, found.id, found.created) for found in started]
+
+    def _store_of(self, connection: Any) -> Store:
+        return self._store if connection is None else self._store.within(connection)
+
+
+def _started_by(row: NewExecution, actor: Actor) -> NewExecution:
+    provenance = provenance_of(actor)
+    authority = dump_authority(provenance.authority)
+    return row.replace(started_by=actor.name, contributors=provenance.contributors, authority=authority)

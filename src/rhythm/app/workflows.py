@@ -1,0 +1,106 @@
+"""Workflows of an application: registering them, and the programs that they have become."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from rhythm.app.actors import By, acting
+from rhythm.app.checks import LARGEST_PAGE, at_least, can_be, name_of
+from rhythm.app.views import SourceView, WorkflowView, workflow_view
+from rhythm.errors import Denied, UnknownWorkflow
+from rhythm.ir.program import Program
+from rhythm.rights import Scope, within
+
+if TYPE_CHECKING:
+    from rhythm.app.context import AppContext
+    from rhythm.store.base import Definition, Listed, Store
+
+
+class Workflows:
+    """The workflows that are registered. Called, it lists them."""
+
+    def __init__(self, context: AppContext) -> None:
+        self._context, self._store = context, context.store
+
+    def __call__(self, limit: int | None = None, after: str = "") -> list[WorkflowView]:
+        """The current versions of all workflows by name, or of so many of those that come after this name."""
+        if limit is None:
+            return [workflow_view(listed) for listed in self._listed(name_of(after))]
+        found = self._store.definitions(name_of(after), min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1))
+        return [workflow_view(listed) for listed in found]
+
+    def get(self, name: str) -> WorkflowView:
+        """The current version of a workflow; `UnknownWorkflow` if there is none of this name."""
+        found = self._store.current([name]) if can_be(name) else {}
+        return workflow_view(found[name]) if name in found else _unknown(name, self._store)
+
+    def get_many(self, names: Sequence[str]) -> dict[str, WorkflowView]:
+        """The current versions of these workflows; those that do not exist are left out."""
+        return {name: workflow_view(listed) for name, listed in self._store.current(names).items()}
+
+    def source(self, name: str, version: str, *, scope: Scope = None) -> SourceView | None:
+        """The text of a version of a workflow, as it was registered; None if there is none.
+
+        With a `scope`, only its own part of the text, unless all workflows that are in it fit.
+        """
+        found = self._store.definition(name, version)
+        return None if found is None else SourceView(found.name, found.file, _text(found, scope))
+
+    def register(self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None) -> tuple[str, ...]:
+        """Registers the workflows of files, folders or texts: all, or none if one does not compile. Their names.
+
+        `FlowError` shows every problem of every file. New executions start on the version that was registered last.
+        Only with `by` it is recorded in the audit. `Denied` if the name of one fits no pattern of the `scope`. Of other workflows, that
+        these call, there are those that are `known`.
+        """
+        from rhythm.app.flows import compile_flows, read_flows
+        from rhythm.app.schedules import annotated_schedules
+
+        actor, texts = acting(by) if by else None, read_flows(sources)
+        others = (name for name in (listed.name for listed in self._listed()) if within(known, name))
+        definitions = compile_flows(texts, others) if texts else []
+        _refuse_others([definition.name for definition in definitions], scope)
+        if definitions:
+            self._store.register(definitions, annotated_schedules(definitions, actor), actor)
+        return tuple(definition.name for definition in definitions)
+
+    def program(self, name: str, version: str | None = None) -> Program | None:
+        """A program by its version, kept once it is loaded; without a version, the current one."""
+        if not can_be(name) or not (version is None or can_be(version)):
+            return None
+        return self._context.programs.get(self._store, name, version)
+
+    def current(self, name: str, store: Store | None = None) -> Program:
+        """The program on which new executions start; `UnknownWorkflow` if there is none.
+
+        `store`: to ask in the transaction of the caller.
+        """
+        store = self._store if store is None else store
+        return (self._context.programs.get(store, name) if can_be(name) else None) or _unknown(name, store)
+
+    def _listed(self, after: str = "") -> Iterator[Listed]:
+        while page := self._store.definitions(after, LARGEST_PAGE):
+            yield from page
+            after = page[-1].name
+
+
+def _text(definition: Definition, scope: Scope) -> str:
+    if scope is None:  # then the compiler is not needed
+        return definition.source
+    from rhythm.app.flows import source_within
+
+    return source_within(definition, scope)
+
+
+def _unknown(name: str, store: Store) -> NoReturn:
+    from rhythm.app.flows import no_workflow
+
+    raise UnknownWorkflow(no_workflow(name, [known.name for known in store.definitions("", LARGEST_PAGE)]), name)
+
+
+def _refuse_others(names: Sequence[str], scope: Scope) -> None:
+    if others := sorted(name for name in names if not within(scope, name)):
+        allowed = ", ".join(scope or ())
+        raise Denied(f"whoever registers this may not register `{others[0]}`, only what is called {allowed}", "permission_missing")
