@@ -27,7 +27,7 @@ IMPURE = {
     "asyncio", "io", "logging", "multiprocessing", "os", "pathlib", "queue", "random", "secrets", "selectors", "signal", "socket",
     "subprocess", "sys", "tempfile", "threading", "time", "uuid",
 }  # fmt: skip
-LATER = "rhythm.vm rhythm.lang.languages rhythm.app.explain rhythm.app.aio rhythm.worker.worker asyncio sqlite3 psycopg fastapi".split()
+LATER = "rhythm.vm rhythm.lang.languages rhythm.app.explain rhythm.app.aio rhythm.worker.loop asyncio sqlite3 psycopg fastapi".split()
 HEAVY = "argparse asyncio dataclasses fastapi http inspect psycopg sqlite3 ssl typing_extensions urllib3 uvicorn".split()
 
 

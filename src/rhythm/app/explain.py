@@ -16,6 +16,7 @@ from rhythm.engine.inputs import needed
 from rhythm.engine.payload import load
 from rhythm.engine.recheck import is_due, snapshot_of, waits_of
 from rhythm.ids import child_id
+from rhythm.ir.awaiting import KINDS
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.rights import Scope, within
@@ -194,7 +195,7 @@ class _Asked:
         due: Mapping[int, int], depth: int,
     ) -> Iterator[Reason]:  # fmt: skip
         since, until = moment_of(row.turned_at), moment_of(due.get(leaf["n"]))
-        name, id = str(leaf.get("name") or ""), child_id(row.id, leaf["n"])
+        id = child_id(row.id, leaf["n"])
         if child is not None and child.type == TASK:
             yield self.task(child, place, f"task `{child.name}` ({id})")
         elif child is not None:
@@ -202,18 +203,33 @@ class _Asked:
                 f"it waits for {child.name} ({id}), which is {child.status}", moment(child.created_at), None, (_rhythm("why", id),)
             )
             yield from self.about(child, depth + 1) if depth < DEEPEST and self.asked < ASKED else ()
-        elif leaf["op"] == "task":
-            yield Reason(f"task `{name}` is run by {self.worker(standing)}", since)
-        elif leaf["op"] == "signal":
-            yield Reason(f"it waits for the signal `{name}`", since, until, (_rhythm("signal", row.id, name, "JSON"),))
-        elif leaf["op"] == "event":
-            yield self.event(row, leaf["n"], since)
-        elif leaf["op"] == "approval":
-            yield self.approval(id, since)
-        elif leaf["op"] == "sleep":
-            yield Reason("it sleeps", since, until)
         else:
-            yield Reason(f"it waits for {leaf['op']} {name or id}", since, until)
+            yield self.alone(row, leaf, standing, since, until)
+
+    def alone(
+        self,
+        row: Execution,
+        leaf: Mapping[str, Any],
+        standing: Standing | None,
+        since: datetime | None,
+        until: datetime | None,
+    ) -> Reason:
+        """Something that no row of an execution stands for."""
+        name, id = str(leaf.get("name") or ""), child_id(row.id, leaf["n"])
+        match KINDS[leaf["op"]].row:
+            case "mailbox":
+                send = _rhythm("signal", row.id, name, "JSON")
+                return Reason(f"it waits for the signal `{name}`", since, until, (send,))
+            case "wait":
+                return self.event(row, leaf["n"], since)
+            case "approval":
+                return self.approval(id, since)
+            case "timer":
+                return Reason("it sleeps", since, until)
+            case "execution" if leaf["op"] == "task":
+                return Reason(f"task `{name}` is run by {self.worker(standing)}", since)
+            case "execution" | "none":
+                return Reason(f"it waits for {leaf['op']} {name or id}", since, until)
 
     def event(self, row: Execution, n: int, since: datetime | None) -> Reason:
         wait = next((wait for wait in self.store.waits(row.id) if wait.n == n), None)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import LARGEST_PAGE, at_least, number_of, page_of, unknown_execution, valid_text
-from rhythm.app.views import as_json, moment, moment_of, operations, paused_at, paused_reason
+from rhythm.app.views import as_json, moment, moment_of, paused_at, paused_reason
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump, load
+from rhythm.ir.awaiting import operations
 from rhythm.ir.program import position_of
 from rhythm.record import Record
 from rhythm.store.approvals import CANCEL, RESUME, ResumeRequest

@@ -11,6 +11,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.errors import ExecutionFailed
+from rhythm.ir.awaiting import operations
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, us_of
@@ -257,15 +258,6 @@ def paused_reason(row: Execution) -> str:
     if row.paused_at is not None:
         return row.paused_reason or "manual"
     return "approval_required" if "approval" in operations(load(row.awaiting)) else "event"
-
-
-def operations(plan: Any) -> set[str]:
-    """The kinds of what an execution waits for."""
-    if plan is None:
-        return set()
-    if "items" in plan:
-        return set().union(*map(operations, plan["items"]))
-    return {str((plan["of"] if "first" in plan else plan)["op"])}
 
 
 def workflow_view(listed: Listed) -> WorkflowView:

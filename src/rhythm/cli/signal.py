@@ -56,6 +56,6 @@ def payload(args: Arguments, what: str) -> Any:
 
 def _awaited(plan: Any) -> set[str]:
     """The signals that are waited for."""
-    from rhythm.vm.awaiting import leaves
+    from rhythm.ir.awaiting import leaves
 
     return {leaf["name"] for leaf in leaves(plan) if leaf["op"] == "signal"} if plan else set()

@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from rhythm.ir.awaiting import in_words, leaves
 from rhythm.visible import one_line
-from rhythm.vm.awaiting import leaves
 
 printable = one_line  # without what a terminal would obey
 SHOWN = 3  # different things that a group waits for
@@ -70,18 +70,11 @@ def waits_for(plan: Mapping[str, Any] | None, ended: Container[int] = ()) -> str
     """What an execution waits for; empty if it waits for nothing. `ended`: the numbers of children that are known to have ended."""
     if plan is None:
         return ""
-    counts = Counter(_leaf(leaf) for leaf in leaves(dict(plan)) if leaf["n"] not in ended)
+    counts = Counter(in_words(leaf, printable) for leaf in leaves(dict(plan)) if leaf["n"] not in ended)
     shown = [f"{count:,} × {leaf}" if count > 1 else leaf for leaf, count in counts.most_common(SHOWN)]
     more = [f"{len(counts) - SHOWN:,} more"] if len(counts) > SHOWN else []
     joiner = {"all": " and ", "any": " or ", "race": " or "}.get(plan["op"], ", ")
     return joiner.join((*shown, *more))
-
-
-def _leaf(plan: Mapping[str, Any]) -> str:
-    if plan["op"] in ("sleep", "branch"):
-        return {"sleep": "a timer", "branch": "a branch"}[plan["op"]]
-    kind = {"child": "execution", "approval": "an approval by"}.get(plan["op"], plan["op"])
-    return f"{kind} {printable(str(plan.get('name') or plan['n']))}"
 
 
 def tasks_of(plan: Mapping[str, Any] | None) -> list[str]:

@@ -14,6 +14,7 @@ from rhythm.engine.recheck import has_come
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram
 from rhythm.ids import child_id
+from rhythm.ir.awaiting import KINDS, Plan, leaves
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
 from rhythm.store.base import (
@@ -35,7 +36,6 @@ from rhythm.store.base import (
     Timer,
 )
 from rhythm.store.doctor import Evidence
-from rhythm.vm.awaiting import KINDS, Plan, leaves
 from rhythm.vm.awaits import release
 from rhythm.vm.commands import StartTask
 from rhythm.vm.machine import Inputs, Machine, Outcome, Signal

@@ -8,6 +8,7 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
+from rhythm.ir.awaiting import Plan, leaves, numbers
 from rhythm.store.base import (
     APPROVAL,
     BLOCKED,
@@ -21,7 +22,6 @@ from rhythm.store.base import (
     Needed,
 )
 from rhythm.store.provenance import Provenance, load_authority
-from rhythm.vm.awaiting import Plan, leaves, numbers
 from rhythm.vm.builtins import show_time
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot

@@ -12,6 +12,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import Asking, EndedTasks, Known, OwnedEnd, Rows, dump_owned
+from rhythm.ir.awaiting import KINDS, Plan, fresh, has_signals, is_forgotten, is_group, items_of, numbers, operations
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
@@ -33,7 +34,6 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.vm import commands as c
-from rhythm.vm.awaiting import KINDS, Plan, fresh, has_signals, is_forgotten, is_group, items_of, numbers, operations
 from rhythm.vm.builtins import parse_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
 from rhythm.vm.machine import STARTED

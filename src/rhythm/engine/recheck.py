@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 
 from rhythm.engine.inputs import inputs_of
 from rhythm.errors import InvalidProgram
+from rhythm.ir.awaiting import Plan, has_timer, leaves, size_of
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import ChildOutcome, Loaded, Mail
-from rhythm.vm.awaiting import Plan, has_timer, leaves, size_of
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Machine

@@ -18,6 +18,7 @@ from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import CANCELLED_ERROR, dump_owned, load_owned
 from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
+from rhythm.ir.awaiting import KINDS, Plan, fresh, items_of, numbers
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import (
     BLOCKED,
@@ -40,7 +41,6 @@ from rhythm.store.base import (
     from_start,
     refuse_large,
 )
-from rhythm.vm.awaiting import KINDS, Plan, fresh, items_of, numbers
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack

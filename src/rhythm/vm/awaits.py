@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from rhythm.ir.awaiting import PLAIN, Plan, fresh, has_row, has_signals, is_group, items_of, key_at, number_at, numbers, ranges, size_of
 from rhythm.vm import commands as c
-from rhythm.vm.awaiting import PLAIN, Plan, fresh, has_row, has_signals, is_group, items_of, key_at, number_at, numbers, ranges, size_of
 from rhythm.vm.machine import Ends, Machine, Outcome, Signal
 from rhythm.vm.values import Fault, kind
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from rhythm.durations import duration_s
+from rhythm.ir.awaiting import Plan, compressed, fresh, numbers
 from rhythm.ir.operations import GROUPS, OPERATIONS
 from rhythm.limits import LONGEST_NAME, TEXTS
 from rhythm.vm import commands as c
-from rhythm.vm.awaiting import Plan, compressed, fresh, numbers
 from rhythm.vm.awaits import close, plan_of_child
 from rhythm.vm.builtins import parse_time, show_time
 from rhythm.vm.machine import COMMAND_WORK, Machine

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rhythm.ir import instructions as ir
+from rhythm.ir.awaiting import Plan, size_of
 from rhythm.limits import INT_MAX, INT_MIN, Limits
-from rhythm.vm.awaiting import Plan, size_of
 from rhythm.vm.awaits import error_of, knows, next_completed, plan_of_child, release, remember, settle
 from rhythm.vm.builtins import range_bounds
 from rhythm.vm.expressions import Compiled, ExpressionCompiler, Frame, elements_of, placed, spread_list, spread_object

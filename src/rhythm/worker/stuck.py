@@ -6,8 +6,8 @@ from typing import Any
 
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
+from rhythm.ir.awaiting import leaves
 from rhythm.store.base import WORKFLOW, Execution, Needed, Store
-from rhythm.vm.awaiting import leaves
 
 SHOWN = 5  # waits of one that is stuck
 

@@ -7,7 +7,7 @@ kind, only the range of their numbers. What is not a group is a leaf, and each l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rhythm.record import Record
@@ -51,9 +51,9 @@ _TABLE = (
 KINDS: Mapping[str, Kind] = {kind.op: kind for kind in _TABLE}
 
 
-def in_words(leaf: Mapping[str, Any]) -> str:
-    """What a leaf waits for, for people."""
-    return KINDS[leaf["op"]].words.format(leaf.get("name") or leaf["n"])
+def in_words(leaf: Mapping[str, Any], show: Callable[[str], str] = str) -> str:
+    """What a leaf waits for, for people. `show`: its name, as they may see it."""
+    return KINDS[leaf["op"]].words.format(show(str(leaf.get("name") or leaf["n"])))
 
 
 def has_row(leaf: Plan) -> bool:
