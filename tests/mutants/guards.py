@@ -231,6 +231,16 @@ FENCES = (
         postgres=pg("step", " AND c.seq = x.seq", ""),
     ),
     Guard(
+        "step: nothing that its statement does not write",
+        ("tests/store/test_fast_path.py::test_turn_with_anything_that_a_step_does_not_write_takes_the_full_way",),
+        engine=pg_code("is_step", " and _others_of(turn) == _UNUSED", "", "flush"),
+    ),
+    Guard(
+        "step: its tasks are not left as they were",
+        ("tests/store/test_fast_path.py::test_large_snapshot_and_unchanged_tasks_take_the_full_way",),
+        engine=pg_code("is_step", "turn.owned is not None and ", "", "flush"),
+    ),
+    Guard(
         "a fence is never given out twice", rule("a_wake_after_the_park_makes_the_row_again"),
         lite("fences_up", "SET n = n + ?", "SET n = ?"),
         pg("claim", "fence = nextval('fences')",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from rhythm.ids import child_id
@@ -48,17 +49,24 @@ class Known(Record):
     terminated: bool  # it is, or is below, one that was terminated
 
 
+# What the statement `step` writes of a turn. Whatever a turn has besides these takes the full way: a field that is added to
+# `TurnCommit` is never lost here, it makes turns slow until it is written by `step`, too.
+STEP = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
+STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))  # the answer tells how often it was woken, whatever the turn knew of it
+_OTHERS = tuple(name for name in TurnCommit._fields if name not in STEP_FIELDS)
+_others_of = attrgetter(*_OTHERS)
+_UNUSED = _others_of(TurnCommit)  # their defaults
+
+
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events, turn.settled,
-              turn.approvals)  # fmt: skip
-    return turn.end == "own" and turn.attributes is None and turn.resumed is None and not any(others) and not is_large(turn.snapshot)
+    fits = turn.owned is not None and not is_large(turn.snapshot)
+    return turn.end == "own" and fits and _others_of(turn) == _UNUSED
 
 
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     """Turns that are all steps: one statement, without a lock on any ready row."""
-    names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
-    columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
+    columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
     done = [fields(done) | dict(id=turn.id, fence=turn.fence, worker=turn.worker) for turn in turns for done in turn.done]
     for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options", "fence", "worker"):
         columns[f"done_{name}"] = [row[name] for row in done]

@@ -625,7 +625,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         row = self._one("status_of", signal.execution_id)
         if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
-        if not self._count("insert_signal", {**signal.__dict__, "now": now}):
+        mail = dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload, now=now)
+        if not self._count("insert_signal", mail):
             return False
         self._contribute(signal.execution_id, sender.provenance.contributors if sender else (), now)
         if not row[5]:  # one that is held back looks when it begins
