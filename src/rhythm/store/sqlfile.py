@@ -1,9 +1,11 @@
-"""SQL in files: statements by name, each under a line `-- name: what_it_does`."""
+"""SQL in files: statements by name, each under a line `-- name: what_it_does`, with the columns of records (`columns`) in place."""
 
 from __future__ import annotations
 
 import re
 from importlib import resources
+
+from rhythm.store.columns import filled
 
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
@@ -11,7 +13,7 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 def statements(package: str, file: str) -> dict[str, str]:
     """The statements of a file by their names."""
     parts = _NAME.split(_read(package, file))[1:]
-    return {name: text.strip().removesuffix(";") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    return {name: filled(text.strip().removesuffix(";")) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def migrations(package: str) -> list[tuple[int, str, str]]:

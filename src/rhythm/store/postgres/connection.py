@@ -19,6 +19,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from rhythm.errors import StoreError, Unavailable
 from rhythm.store.postgres.connecting import LONG_S, Access, Row, Session, connected
 from rhythm.store.postgres.hints import channel_of, notify, written
+from rhythm.store.rows import STORED, Statements
 from rhythm.store.sqlfile import statements
 
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
@@ -27,6 +28,7 @@ SQL = {
     for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
     for name, text in statements("rhythm.store.postgres", file).items()
 }
+NAMED = Statements(STORED)
 TRIES = 20  # of a transaction that met another one
 SESSIONS = 4  # of one store, in ordinary times
 PATIENCE_S = 1.0  # then a thread gets a session all the same: those who have them may be waiting for it
@@ -138,7 +140,12 @@ class Connection:
         return self._run(lambda connection: self._as(not self._mine.begun, work))
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
-        return self.query(SQL[name], values).fetchall()
+        return self.rows(SQL[name], values)
+
+    def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
+        """The rows of a statement, with its columns."""
+        cursor = self.query(text, values)
+        return NAMED.result(text, cursor.fetchall(), cursor)
 
     def do(self, name: str, /, **values: Any) -> None:
         self.query(SQL[name], values)
@@ -148,8 +155,8 @@ class Connection:
         if not rows:
             return []
         text = SQL[name] + SQL[more] if more else SQL[name]
-        answer = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
-        return answer.fetchall() if answer.description else []
+        cursor = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
+        return NAMED.result(text, cursor.fetchall(), cursor) if cursor.description else []
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         assert self._open is not None

@@ -133,8 +133,8 @@ WITH won AS (
       SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
     LIMIT %(limit)s))
-  RETURNING id, kind, queue, fence, wakes, attempt, crashes, priority, order_key)
-SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
+  RETURNING {Claim}, priority, order_key)
+SELECT {Claim} FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
 -- Here and below: locked in the one order, in the same statement. What decides lies in the locked rows themselves, and is read anew with the lock.
@@ -273,16 +273,17 @@ UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(i
 
 -- name: load
 -- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
-SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
-  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
+SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
+  e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
+  c.seq, c.fence, c.owned, now_us() AS now,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) AS snapshot,
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
-    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL), e.authority
+    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
-SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
+SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
+  e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: cancelled
@@ -314,12 +315,12 @@ SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n WHERE a.ended_at IS NOT NULL
 
 -- name: mail
-SELECT execution_id, id, name, payload, received_at FROM workflow_signals
+SELECT execution_id, {Mail} FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
 -- name: mailed
 -- The signals of one, without what they bring, which may be large.
-SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
+SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
 
 -- name: step
 -- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner

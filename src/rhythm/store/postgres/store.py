@@ -86,6 +86,7 @@ from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.provenance import provenance_of, sender_of
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.rows import records, records_with
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -261,7 +262,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
         wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
-        return [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit)]
+        return records(Claim, self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit))
 
     @alone
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
@@ -391,11 +392,11 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def load(self, ids: Sequence[str]) -> list[Loaded]:
-        return [Loaded(*row) for row in self.db.all("load", ids=list(ids))]
+        return records(Loaded, self.db.all("load", ids=list(ids)))
 
     @alone
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        return [LoadedTask(*row) for row in self.db.all("load_tasks", ids=list(ids))]
+        return records(LoadedTask, self.db.all("load_tasks", ids=list(ids)))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {row[0] for row in self._all("cancelled", ids=list(ids))}
@@ -406,27 +407,28 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
         undecided = {row[0] for row in self.db.batch("undecided", asked)}
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
-        for id, *row in self._ended([need for need in needed if need.id not in undecided], brief):
-            found[id].append(brief_outcome(*row) if brief else ChildOutcome(*row))
+        rows = self._ended([need for need in needed if need.id not in undecided], brief)
+        for outcome, id in records_with(ChildOutcome, rows, "id"):
+            found[id].append(brief_outcome(outcome) if brief else outcome)
         return found
 
     def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
         if brief:
             ids, of, ns = [child_id(id, n) for id, n in numbers], [id for id, _ in numbers], [n for _, n in numbers]
-            return self.db.query(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns)).fetchall()
+            return self.db.rows(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns))
         return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
     @alone
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
-        for id, *row in self.db.all("mail", ids=list(ids)):
-            boxes.setdefault(id, []).append(Mail(*row))
+        for mail, id in records_with(Mail, self.db.all("mail", ids=list(ids)), "execution_id"):
+            boxes.setdefault(id, []).append(mail)
         return boxes
 
     @alone
     def mailed(self, id: str) -> list[Mail]:
-        return [Mail(*row) for row in self.db.all("mailed", id=id)]
+        return records(Mail, self.db.all("mailed", id=id))
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from rhythm.errors import StoreError
 from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.reading import up_to
+from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, Statements, part
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -26,6 +27,7 @@ SQL = {
     for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
     for name, text in statements(PACKAGE, file).items()
 }
+NAMED = Statements(STORED_WITHOUT_BOOLEANS)
 BUSY_MS = 30_000
 IDLE = 4  # connections of those who look that stay open
 US = 1_000_000
@@ -79,6 +81,12 @@ def _to_do(problem: sqlite3.Error) -> str:
     )
 
 
+def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
+    """Rows up to a size; whether there are more."""
+    taken, cut = up_to(rows, most_bytes)
+    return part(rows, taken), cut
+
+
 class Readers:
     """Connections that only read, one for each thread that looks: nobody waits for another who looks at something large."""
 
@@ -91,11 +99,12 @@ class Readers:
         """The rows of a statement up to a size; whether there are more."""
         db = self._taken()
         try:
-            rows = db.execute(text, args)
+            cursor = db.execute(text, args)
             try:
-                return up_to(rows, most_bytes)
+                rows, cut = up_to(cursor, most_bytes)
+                return NAMED.result(text, rows, cursor), cut
             finally:
-                rows.close()  # what is not read to its end would keep the file as it was then
+                cursor.close()  # what is not read to its end would keep the file as it was then
         finally:
             self._give_back(db)
 
@@ -169,7 +178,7 @@ class Session:
         try:
             with self._lock:
                 cursor = self._db.execute(text, args)
-                return cursor.fetchall(), cursor.rowcount
+                return NAMED.result(text, cursor.fetchall(), cursor), cursor.rowcount
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 
@@ -180,7 +189,7 @@ class Session:
     def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         """What is committed, up to a size, and whether there is more."""
         if self.path == ":memory:":
-            return up_to(self._run(text, args)[0], most_bytes)
+            return some(self._run(text, args)[0], most_bytes)
         try:
             return self._readers.read(text, args, most_bytes)
         except sqlite3.OperationalError as problem:

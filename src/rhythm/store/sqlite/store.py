@@ -75,6 +75,7 @@ from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_chi
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.rows import records, records_with
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -211,7 +212,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if not ids:
                 return []
             fence, expires = self._one("fences_up", len(ids))[0] - len(ids), self.clock() + int(ttl_s * US)
-            return [Claim(*self._one("claim_row", worker, expires, fence + i, id)) for i, id in enumerate(ids, 1)]
+            taken = (self._all("claim_row", worker, expires, fence + i, id) for i, id in enumerate(ids, 1))
+            return [claim for row in taken for claim in records(Claim, row)]
 
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
         with self._transaction():
@@ -317,11 +319,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     # turns and tasks
 
     def load(self, ids: Sequence[str]) -> list[Loaded]:
-        rows = self._all("load", json.dumps(list(ids)))
-        return [Loaded(*row[:11], *(bool(flag) for flag in row[11:14]), *row[14:]) for row in rows]
+        return records(Loaded, self._all("load", json.dumps(list(ids))))
 
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
+        return records(LoadedTask, self._all("load_tasks", json.dumps(list(ids))))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self._read(SQL["cancelled"], (json.dumps(list(ids)),))}
@@ -332,8 +333,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         numbers = [(need.id, n) for need in decided for n in need.numbers]
         asked = {"ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),), "ended_waits": {"numbers": json.dumps(numbers)}}
         for name, args in asked.items():
-            for id, *row in self._read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args) if brief else self._run(SQL[name], args)[0]:
-                found[id].append(brief_outcome(*row) if brief else ChildOutcome(*row))
+            rows = self._read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args) if brief else self._run(SQL[name], args)[0]
+            for outcome, id in records_with(ChildOutcome, rows, "id"):
+                found[id].append(brief_outcome(outcome) if brief else outcome)
         return found
 
     def _all_ended(self, need: Needed) -> bool:
@@ -345,12 +347,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
-        for id, *row in self._all("mail", json.dumps(list(ids))):
-            boxes.setdefault(id, []).append(Mail(*row))
+        for mail, id in records_with(Mail, self._all("mail", json.dumps(list(ids))), "execution_id"):
+            boxes.setdefault(id, []).append(mail)
         return boxes
 
     def mailed(self, id: str) -> list[Mail]:
-        return [Mail(*row) for row in self._read(SQL["mailed"], (id,))]
+        return records(Mail, self._read(SQL["mailed"], (id,)))
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
