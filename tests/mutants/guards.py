@@ -219,7 +219,7 @@ FENCES = (
     ),
     Guard(
         "turn: only under the claim that is in force", rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
-        lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", ""),
+        lite_code("_commit_turn", "fence != turn.fence or ", ""),
         pg_code("_holds", " and row.fence == item.fence", "", "flush"),
     ),
     Guard(
@@ -364,7 +364,7 @@ WAKES = (
     ),
     Guard(
         "what is held back is not woken", rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
-        lite_code("_deliver", "if not row[5]:", "if True:"),
+        lite_code("_deliver", "if not known.held:", "if True:"),
         pg_code("call", "self.wake((id for id, held, _ in known if not held), now)", "self.wake((row[0] for row in known), now)", "rows"),
     ),
     Guard(
@@ -709,7 +709,7 @@ ENDS = (
     ),
     Guard(
         "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
-        lite_code("_commit_turn", " or row[0] >= TERMINAL", ""),
+        lite_code("_commit_turn", " or known.status >= TERMINAL", ""),
         pg_code("_advance", " and self.known[turn.id].status < TERMINAL", "", "flush"),
     ),
     Guard(
@@ -733,7 +733,7 @@ ENDS = (
     ),
     Guard(
         "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_cancel", "if status >= TERMINAL:", "if False:"), pg("flag_cancel", " AND status < 5", ""),
+        lite_code("_cancel", " or known.status >= TERMINAL", ""), pg("flag_cancel", " AND status < 5", ""),
     ),
     Guard(
         "a pause comes too late for what has ended", rule("pausing_wakes_and_is_told_to_whoever_loads"),
@@ -741,16 +741,16 @@ ENDS = (
     ),
     Guard(
         "a signal comes too late for what has ended", rule("what_becomes_of_a_signal"),
-        lite_code("signal", "if row[0] >= TERMINAL:", "if False:"),
+        lite_code("signal", "if known.status >= TERMINAL:", "if False:"),
         pg_code("signal", "status is None or status >= TERMINAL", "status is None"),
     ),
     Guard(
         "a signal of a turn comes too late for what has ended", rule("a_signal_of_a_turn_to_one_that_has_ended_is_dropped"),
-        lite_code("_deliver", "or row[0] >= TERMINAL ", ""), pg("insert_signals", " AND e.status < 5", ""),
+        lite_code("_deliver", "or known.status >= TERMINAL ", ""), pg("insert_signals", " AND e.status < 5", ""),
     ),
     Guard(
         "an acknowledged cancel wins over the result", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_commit_turn", "CANCELLED if cancelled else turn.status", "turn.status"),
+        lite_code("_commit_turn", "CANCELLED if known.cancelled else turn.status", "turn.status"),
         pg_code("_to", "CANCELLED if turn.end == \"finish\" and self.known[turn.id].cancelled else turn.status", "turn.status", "flush"),
     ),
     Guard(
@@ -1063,7 +1063,7 @@ WORKER = (
 SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
-        engine=lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", "")
+        engine=lite_code("_commit_turn", "fence != turn.fence or ", "")
         + lite("advance_context", " AND fence <= :fence", ""),
     ),
     Guard(

@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.base import Claim, Loaded, LoadedTask, Mail
+from rhythm.store.base import Claim, Execution, Loaded, LoadedTask, Mail
 from rhythm.store.rows import field_types
 
-RECORDS: tuple[type[Record], ...] = (Claim, Loaded, LoadedTask, Mail)
+RECORDS: tuple[type[Record], ...] = (Claim, Execution, Loaded, LoadedTask, Mail)
 
 # Fields that are no columns, of records that are written or have more to tell than their table.
 NO_COLUMNS: Mapping[type[Record], str] = {}

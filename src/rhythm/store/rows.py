@@ -119,7 +119,8 @@ class Statements:
             return rows
         columns = self._columns.get(text)
         if columns is None:
-            columns = self._columns[text] = Columns((column[0] for column in cursor.description), self._stored)
+            described = zip(cursor.description, rows[0], strict=False)  # columns that only bound a result were cut off at its end
+            columns = self._columns[text] = Columns((column[0] for column, _ in described), self._stored)
         made = Result(rows)
         made.columns = columns
         return made
@@ -140,6 +141,12 @@ def records(record: type[R], rows: list[Any]) -> list[R]:
         return []
     assert isinstance(rows, Result)
     return list(map(rows.columns.reader(record), rows))
+
+
+def first(record: type[R], rows: list[Any]) -> R | None:
+    """The first row of a statement as a record; None without one."""
+    found = records(record, rows)
+    return found[0] if found else None
 
 
 def records_with(record: type[R], rows: list[Any], *beside: str) -> list[tuple[R, Any]]:

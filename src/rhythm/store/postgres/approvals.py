@@ -109,7 +109,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         return {id: id in resumed for id in known}
 
     def _known(self, ids: Sequence[str]) -> list[str]:
-        found = {row[0] for row in self.db.all("executions_of", ids=list(ids))}
+        found = {known.id for known in self.rows.known(ids)}
         return [id for id in dict.fromkeys(ids) if id in found]
 
     # services

@@ -168,15 +168,17 @@ class Connection:
         """The rows of a statement until their `large` columns have so many bytes, at least one; and whether others follow. The database
         knows how long a text is without reading it."""
         if most_bytes is None:
-            return self.query(text, values).fetchall(), False
+            return self.rows(text, values), False
         size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in large).encode()
-        rows = self.query(
+        cursor = self.query(
             b"SELECT * FROM (SELECT r.*, count(*) OVER () AS there, sum(size) OVER (ORDER BY place) - size AS before FROM ("
             b"SELECT t.*, row_number() OVER () AS place, " + size + b" AS size FROM (" + text + b") t) r) s "
             b"WHERE before < %(most_bytes)s ORDER BY place",
             {**values, "most_bytes": most_bytes},
-        ).fetchall()
-        return [row[:-4] for row in rows], bool(rows) and rows[0][-2] > len(rows)
+        )
+        rows, own = cursor.fetchall(), slice(-4)  # behind its own columns are place, size, there and before
+        cut = any(there > len(rows) for *_, there, _ in rows[:1])
+        return NAMED.result(text, [row[own] for row in rows], cursor), cut
 
     def free(self, queues: Iterable[str]) -> None:
         """In these queues there is something to claim, once this is committed."""

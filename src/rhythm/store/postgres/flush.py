@@ -12,7 +12,6 @@ from typing import Any
 
 from rhythm.ids import child_id
 from rhythm.limits import Limits
-from rhythm.record import Record
 from rhythm.store.access import Act, Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import message_of
@@ -32,19 +31,14 @@ from rhythm.store.blobs import inline, is_large
 from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Known, Range, Rows, fields
 from rhythm.store.provenance import NOBODY, Sender
+from rhythm.store.rows import records
 
 
-class Known(Record):
-    """An execution, read after its ready row was locked."""
+class Member(Known):
+    """An execution, read after its ready row was locked, and what its family has to do with it."""
 
-    id: str
-    type: int
-    status: int
-    cancelled: bool
-    parent_id: str | None
-    root_id: str
     started: int | None  # in its family, as far as it was counted
     terminated: bool  # it is, or is below, one that was terminated
 
@@ -83,9 +77,9 @@ class Flush:
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        known = self.db.all("members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
-        self.known = {row[0]: Known(*row[:-1]) for row in known}
-        self.now = known[0][-1] if known else 0
+        known = records(Member, self.db.all("members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)]))
+        self.known = {member.id: member for member in known}
+        self.now = known[0].now if known else 0
         self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
 
     def _waited(self) -> set[str]:

@@ -401,12 +401,12 @@ SELECT id, attributes FROM executions WHERE id = ANY(%(ids)s::text[])
 UPDATE executions e SET attributes = x.attributes FROM unnest(%(id)s::text[], %(attributes)s::text[]) AS x(id, attributes) WHERE e.id = x.id
 
 -- name: executions_of
-SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])
+SELECT id, type, status, cancel_requested_at IS NOT NULL AS cancelled, parent_id, root_id, now_us() AS now FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: members_of
 -- The same, with the count of the family, and whether it is below one that was terminated. Both tables are all but empty.
-SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL, e.parent_id, e.root_id, f.started,
-  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))), now_us()
+SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL AS cancelled, e.parent_id, e.root_id, now_us() AS now, f.started,
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))) AS terminated
 FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: count_families
@@ -819,14 +819,13 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 -- name: execution
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
-SELECT e.id, e.type, e.name, e.version, e.queue,
+SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
-  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END) AS attempt, e.max_attempts,
-  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
-  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
+  greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END) AS attempt,
+  coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names

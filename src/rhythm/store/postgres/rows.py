@@ -19,9 +19,22 @@ from rhythm.store.blobs import inline, is_large
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
+from rhythm.store.rows import records
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
+
+
+class Known(Record):
+    """An execution, as a transaction finds it."""
+
+    id: str
+    type: int
+    status: int
+    cancelled: bool
+    parent_id: str | None
+    root_id: str
+    now: int
 
 
 class Ready(Record):
@@ -64,14 +77,17 @@ class Rows:
     def __init__(self, db: Connection) -> None:
         self.db = db
 
+    def known(self, ids: Iterable[str]) -> list[Known]:
+        """Those of these executions that there are."""
+        return records(Known, self.db.all("executions_of", ids=list(ids)))
+
     def lock(self, ids: Iterable[str | None]) -> dict[str, Ready]:
         rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
-        return {row[0]: Ready(*row) for row in rows}
+        return {row.id: row for row in records(Ready, rows)}
 
     def lock_free(self, ids: Iterable[str]) -> dict[str, Ready]:
         """Waits for nobody: what others have locked is left out. After `lock`, if both are needed."""
-        rows = self.db.all("lock_free", ids=list(ids))
-        return {row[0]: Ready(*row) for row in rows}
+        return {row.id: row for row in records(Ready, self.db.all("lock_free", ids=list(ids)))}
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
         asleep = sorted({id for id in ids if id is not None})

@@ -330,7 +330,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self, ids: Sequence[str], raised: Mapping[str, tuple[int, int]], lost: Mapping[str, Ready], crashes: Mapping[str, int], now: int
     ) -> None:
         self.db.do("skip_turn", ids=ids)
-        status = {row[0]: row[2] for row in self.db.all("executions_of", ids=ids)}
+        status = {each.id: each.status for each in self.rows.known(ids)}
         told = [
             dict(id=id, seq=raised[id][0] + 1, fence=raised[id][1], worker=lost[id].claimed_by, from_status=status[id], to_status=FAILED,
                  cause="crash loop", statement=0, error=None)
@@ -526,18 +526,18 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return asked
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        known = self.db.all("executions_of", ids=list(ids))
+        known = self.rows.known(ids)
         if not known:
             return {}
-        tasks = [(row[0], row[4]) for row in known if row[1] == TASK]
-        workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
+        tasks = [(each.id, each.parent_id) for each in known if each.type == TASK]
+        workflows = [each.id for each in known if each.type == WORKFLOW and each.status < TERMINAL]
         self.rows.lock([*workflows, *(id for row in tasks for id in row)])
-        now = known[0][-1]
+        now = known[0].now
         self.rows.wake(workflows, now)
-        flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
+        flagged = {id for (id,) in self.db.all("flag_cancel", ids=sorted(each.id for each in known), now=now)}
         self.rows.free_delayed(workflows)
         self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], CANCELLED, CANCELLED_ERROR, now)
-        return {row[0]: row[0] in flagged for row in known}
+        return {each.id: each.id in flagged for each in known}
 
     @transaction
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
@@ -701,7 +701,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
-        return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
+        text = SQL["execution"] + b" WHERE e.id = ANY(%(ids)s::text[])"
+        return {found.id: found for found in records(Execution, self.db.rows(text, {"ids": list(ids)}))}
 
     @alone
     def find(
@@ -749,7 +750,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def _executions(self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None) -> Found[Execution]:
         large = ("attributes", "error", "paused_reason", *(() if brief else LARGE))
         rows, cut = self.db.some(text, values, large, most_bytes)
-        return Found.of((Execution(*row) for row in rows), cut)
+        return Found.of(records(Execution, rows), cut)
 
     @alone
     def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
@@ -764,9 +765,6 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @alone
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self.db.all("stamps", ids=list(ids)))
-
-    def _select(self, where: bytes, **values: Any) -> list[Execution]:
-        return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
 
     @alone
     def waits(self, id: str) -> list[NewWait]:

@@ -32,7 +32,7 @@ from rhythm.store.base import TASK, NewExecution
 from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
 from rhythm.store.sqlite.access import SqliteAccess
-from rhythm.store.sqlite.rows import Rows
+from rhythm.store.sqlite.rows import Known, Rows
 from rhythm.store.sqlite.session import SQL, US
 
 OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
@@ -146,14 +146,13 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             self._record(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
             return resumed
 
-    def _known(self, ids: Sequence[str]) -> dict[str, Any]:
-        found = {id: self._one("status_of", id) for id in ids}
-        return {id: row for id, row in found.items() if row}
+    def _known(self, ids: Sequence[str]) -> dict[str, Known]:
+        return {id: found for id in ids if (found := self._find(id))}
 
-    def _look_up(self, known: dict[str, Any], changed: dict[str, bool], now: int) -> None:
+    def _look_up(self, known: dict[str, Known], changed: dict[str, bool], now: int) -> None:
         """Whoever has them looks again; one that is held back looks when it begins."""
-        for id, row in known.items():
-            if changed[id] and not row[5]:
+        for id, found in known.items():
+            if changed[id] and not found.held:
                 self._wake(id, now)
 
     def _queue_again(self, ids: Iterable[str]) -> None:
@@ -178,12 +177,11 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         due = self._all("due_pauses", now, limit)
         for id, then in due:
             self._all("unpause", id)
-            row = self._one("status_of", id)
             if then == CANCEL:
-                self._cancel(id, row, now)
+                self._cancel(id, self._find(id), now)
             else:
                 self._resumed(id, "timeout", "", "null", now)
-                self._look_up({id: row}, {id: True}, now)
+                self._look_up(self._known([id]), {id: True}, now)
                 self._queue_again([id])
         acts = [
             Act("execution.cancel" if then == CANCEL else "execution.resume", id, '{"reason": "its pause is over"}') for id, then in due
@@ -191,7 +189,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         self._audit(SERVICE, acts, now)
         return len(due)
 
-    def _cancel(self, id: str, row: Any, now: int) -> bool:
+    def _cancel(self, id: str, known: Known | None, now: int) -> bool:
         raise NotImplementedError
 
     # reading

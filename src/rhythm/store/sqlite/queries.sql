@@ -268,7 +268,7 @@ SELECT attributes FROM executions WHERE id = ?
 UPDATE executions SET attributes = ? WHERE id = ?
 
 -- name: status_of
-SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?
+SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, root_id, started_at IS NOT NULL AS started FROM executions WHERE id = ?
 
 -- name: family_of
 -- Of a workflow: the count of its family, and whether it is below one that was terminated.
@@ -512,14 +512,13 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1
 -- name: execution
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
-SELECT e.id, e.type, e.name, e.version, e.queue,
+SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
-  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) AS attempt, e.max_attempts,
-  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, e.attributes,
-  e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
+  max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) AS attempt,
+  coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names

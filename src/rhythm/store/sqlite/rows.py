@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rhythm.record import Record
 from rhythm.store.base import DELAYED, FREE, WORKFLOW, NewExecution, Started
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
+from rhythm.store.rows import first
 from rhythm.store.sqlite.session import US, Session
+
+
+class Known(Record):
+    """An execution, as a transaction finds it."""
+
+    type: int
+    status: int
+    cancelled: bool
+    held: bool
+    root_id: str
+    started: bool
 
 
 class Rows(Session):
     """The shared steps of transactions."""
+
+    def _find(self, id: str) -> Known | None:
+        return first(Known, self._all("status_of", id))
 
     def _start(self, new: NewExecution, now: int) -> Started:
         row = dict(

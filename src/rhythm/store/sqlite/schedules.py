@@ -13,13 +13,15 @@ from rhythm.store.sqlite.session import SQL, Session
 if TYPE_CHECKING:
     from rhythm.store.access import Act, Actor
     from rhythm.store.base import Definition, NewExecution, Started
+    from rhythm.store.sqlite.rows import Known
 
 
 class SqliteSchedules(Session):
     if TYPE_CHECKING:  # of the store and its other parts
 
         def _record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
-        def _cancel(self, id: str, row: Any, now: int) -> bool: ...
+        def _cancel(self, id: str, known: Known | None, now: int) -> bool: ...
+        def _find(self, id: str) -> Known | None: ...
         def _start(self, new: NewExecution, now: int) -> Started: ...
 
     def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
@@ -89,7 +91,7 @@ class SqliteSchedules(Session):
     def _fire_slots(self, firing: Firing, now: int) -> list[Fire]:
         self._all("settle_fires", firing.name)
         for id in firing.cancels:
-            self._cancel(id, self._one("status_of", id), now)
+            self._cancel(id, self._find(id), now)
         fires = [self._start_slot(new, now) for new in firing.fires if new.fire.manual or not self._known_slot(new.fire)]
         for fire in fires:
             if fire.outcome != REPEATED:

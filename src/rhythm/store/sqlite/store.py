@@ -81,6 +81,7 @@ from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.sqlite.approvals import SqliteApprovals
 from rhythm.store.sqlite.operating import SqliteOperating
+from rhythm.store.sqlite.rows import Known
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
 from rhythm.store.triggers import Trigger, triggered
@@ -193,7 +194,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _let_go_of_key(self, new: NewExecution, now: int) -> list[str]:
         """Whoever has the key of the new one is asked to end, and keeps it no longer. Those who had not ended already."""
         keyed = [id for (id,) in self._all("keyed", new.name, new.key)]
-        cancelled = [id for id in keyed if self._cancel(id, self._one("status_of", id), now)]
+        cancelled = [id for id in keyed if self._cancel(id, self._find(id), now)]
         for id in keyed:
             self._all("let_go_of_key", id)
         return cancelled
@@ -260,10 +261,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         seq = self._one("raise_context_fence", raised, id)[0]
         crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
         if crashes >= crash_limit:
-            status = self._one("status_of", id)[0]
+            (found,) = self._known([id]).values()
             self._all("delete_ready", id)
             self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
-            self._all("insert_history", id, seq + 1, raised, worker, status, FAILED, "crash loop", 0, now, None)
+            self._all("insert_history", id, seq + 1, raised, worker, found.status, FAILED, "crash loop", 0, now, None)
             self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
 
     # workers and queues
@@ -363,22 +364,21 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return [self._commit_turn(turn, now) for turn in turns], accepted
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
-        row, held = self._one("status_of", turn.id), self._one("ready_of", turn.id)
+        known, (fence, wakes) = self._find(turn.id), self._one("ready_of", turn.id) or (None, 0)
         moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
         moved |= {"snapshot": inline(turn.snapshot), "now": now}
-        if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL:
+        if fence != turn.fence or known is None or known.status >= TERMINAL:
             return Committed(turn.id, "lost")
         if turn.end != "own" or turn.starts:
             started, terminated = self._one("family_of", turn.id)
             if terminated:
                 return Committed(turn.id, "lost")
-            if refusal := self._full(turn, row[6], started, now):
+            if refusal := self._full(turn, known.root_id, started, now):
                 return Committed(turn.id, "full", refusal=refusal)
         if self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
-        status, cancelled = row[0], row[1] is not None
-        self._write_children(turn, row[6], now)
+        self._write_children(turn, known.root_id, now)
         for n in turn.settled:
             self._all("delete_settled_timer", turn.id, n)
             self._all("delete_settled_wait", turn.id, n)
@@ -394,17 +394,19 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if turn.attributes is not None:
             (before,) = self._one("attributes", turn.id)
             self._all("set_attributes", with_attributes(before, turn.attributes), turn.id)
-        to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
+        to = turn.status if turn.end != "finish" else CANCELLED if known.cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
-        if (upto := turn.resumed_upto(held[1])) is not None:
+        if (upto := turn.resumed_upto(wakes)) is not None:
             self._executed(turn.id, upto, error, now)
-        self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
+        self._all(
+            "insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, known.status, to, turn.cause, turn.statement, now, error
+        )
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
-        if to != status or not row[7]:
+        if to != known.status or not known.started:
             suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker}
             self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
@@ -594,12 +596,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         with self._transaction():
-            row = self._one("status_of", signal.execution_id)
+            known = self._find(signal.execution_id)
             if self._one("signal_known", signal.id):
                 return "duplicate"
-            if row is None:
+            if known is None:
                 return "missing"
-            if row[0] >= TERMINAL:
+            if known.status >= TERMINAL:
                 return "late"
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
@@ -624,14 +626,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
         What a turn sends that whoever asked for it might not have sent reaches nobody.
         """
-        row = self._one("status_of", signal.execution_id)
-        if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
+        known = self._find(signal.execution_id)
+        if known is None or known.status >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
         mail = dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload, now=now)
         if not self._count("insert_signal", mail):
             return False
         self._contribute(signal.execution_id, sender.provenance.contributors if sender else (), now)
-        if not row[5]:  # one that is held back looks when it begins
+        if not known.held:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
         return True
 
@@ -694,17 +696,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            known = {id: self._one("status_of", id) for id in ids}
-            asked = {id: self._cancel(id, row, now) for id, row in known.items() if row}
+            asked = {id: self._cancel(id, known, now) for id in ids if (known := self._find(id))}
             self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
             return asked
 
-    def _cancel(self, id: str, row: Any, now: int) -> bool:
-        status, type = row[0], row[4]
-        if status >= TERMINAL:
+    def _cancel(self, id: str, known: Known | None, now: int) -> bool:
+        if known is None or known.status >= TERMINAL:
             return False
         self._all("flag_cancel", {"id": id, "now": now})
-        if type == WORKFLOW:
+        if known.type == WORKFLOW:
             self._all("free_delayed", id)
             self._wake(id, now)
         elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
@@ -715,9 +715,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            known = {id: self._one("status_of", id) for id in sorted(ids)}
-            live = {id: row for id, row in known.items() if row and row[0] < TERMINAL}
-            workflows = {id: row[0] for id, row in live.items() if row[4] == WORKFLOW}
+            known = {id: self._find(id) for id in sorted(ids)}
+            live = {id: found for id, found in known.items() if found and found.status < TERMINAL}
+            workflows = {id: found.status for id, found in live.items() if found.type == WORKFLOW}
             for id in workflows:
                 self._all("mark_terminated", {"id": id, "now": now})
             self._terminate(workflows, [id for id in live if id not in workflows], now)
@@ -898,7 +898,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     # reading
 
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
-        return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
+        text = f"{SQL['execution']} WHERE e.id IN (SELECT value FROM json_each(?))"
+        return {found.id: found for found in records(Execution, self._read(text, (json.dumps(list(ids)),)))}
 
     def find(
         self,
@@ -938,7 +939,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _executions(self, text: str, args: Any, most_bytes: int | None) -> Found[Execution]:
         rows, cut = self._read_some(text, args, most_bytes)
-        return Found.of((Execution(*row) for row in rows), cut)
+        return Found.of(records(Execution, rows), cut)
 
     def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
         bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
@@ -951,9 +952,6 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))
-
-    def _select(self, where: str, *args: Any) -> list[Any]:
-        return self._read(f"{SQL['execution']} {where}", args)
 
     def waits(self, id: str) -> list[NewWait]:
         return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._read(SQL["waits"], (id,))]
