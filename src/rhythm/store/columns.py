@@ -17,16 +17,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.base import Claim, Execution, Loaded, LoadedTask, Mail
+from rhythm.store.base import (
+    Claim,
+    Done,
+    Execution,
+    Loaded,
+    LoadedTask,
+    Mail,
+    NewExecution,
+    Retry,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
+)
 from rhythm.store.rows import field_types
 
-RECORDS: tuple[type[Record], ...] = (Claim, Execution, Loaded, LoadedTask, Mail)
+RECORDS: tuple[type[Record], ...] = (
+    Claim, Done, Execution, Loaded, LoadedTask, Mail, NewExecution, Retry, StoredExecution, StoredSignal, StoredTimer,
+)  # fmt: skip
 
-# Fields that are no columns, of records that are written or have more to tell than their table.
-NO_COLUMNS: Mapping[type[Record], str] = {}
+# Fields that are no columns of the table: others are made of them, or they are of another table.
+NO_COLUMNS: Mapping[type[Record], str] = {
+    Done: "n value took_us",
+    NewExecution: "timeout_s delay_s later_us snapshot failed contributors",
+    StoredExecution: "source seq statement snapshot owned awaiting ends_alike",
+    StoredSignal: "source",
+    StoredTimer: "anew",
+}
+US = 1_000_000
 
 TYPES = {"str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea"}  # of PostgreSQL
 PLACEHOLDER = re.compile(r"\{(?:(\w+)\.|([:%])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}")
@@ -38,13 +60,18 @@ def columns_of(record: type[Record]) -> tuple[str, ...]:
     return tuple(name for name in record._fields if name not in others)
 
 
-def given(record: Record) -> dict[str, Any]:
-    """What a record has for its columns."""
-    return {name: getattr(record, name) for name in COLUMNS[type(record).__name__]}
-
-
 COLUMNS = {record.__name__: columns_of(record) for record in RECORDS}
 _TYPES = {record.__name__: field_types(record) for record in RECORDS}
+_new_execution = attrgetter(*COLUMNS["NewExecution"])
+
+
+def new_execution(new: NewExecution) -> dict[str, Any]:
+    """What a new execution has for its columns, and for those that are made of something else."""
+    row = dict(zip(COLUMNS["NewExecution"], _new_execution(new), strict=True))
+    row["root_id"] = new.root_id or new.id
+    row["timeout_us"] = None if new.timeout_s is None else int(new.timeout_s * US)
+    row["delay_us"], row["later_us"] = int(new.delay_s * US), new.later_us
+    return row
 
 
 def filled(text: str) -> str:

@@ -100,6 +100,11 @@ def field_types(record: type[Record]) -> dict[str, str]:
     return {name: str(text) for kind in kinds for name, text in kind.__annotations__.items()}
 
 
+def fields(record: Record) -> dict[str, Any]:
+    """All fields by name, also those that have their default."""
+    return dict(zip(record._fields, record.astuple(), strict=True))
+
+
 class Result(list[Any]):
     """The rows of a statement, with its columns."""
 

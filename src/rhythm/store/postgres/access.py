@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 
 from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, StoredToken, authorise, stored_token, token_acts
 from rhythm.store.postgres.connection import SQL
-from rhythm.store.postgres.rows import US, fields
+from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import Session, alone, transaction
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields
 
 
 class PostgresAccess(Session, AccessStore):

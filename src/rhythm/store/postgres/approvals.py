@@ -27,10 +27,11 @@ from rhythm.store.approvals import (
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
-from rhythm.store.postgres.rows import US, fields
+from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields
 
 OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
   WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""

@@ -22,6 +22,7 @@ from rhythm.store.base import (
     PENDING,
     TERMINAL,
     Committed,
+    Done,
     NewEvent,
     NewSignal,
     TaskEnd,
@@ -31,9 +32,9 @@ from rhythm.store.blobs import inline, is_large
 from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Known, Range, Rows, fields
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Known, Range, Rows
 from rhythm.store.provenance import NOBODY, Sender
-from rhythm.store.rows import records
+from rhythm.store.rows import fields, records
 
 
 class Member(Known):
@@ -61,9 +62,9 @@ def is_step(turn: TurnCommit) -> bool:
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     """Turns that are all steps: one statement, without a lock on any ready row."""
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
-    done = [fields(done) | dict(id=turn.id, fence=turn.fence, worker=turn.worker) for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options", "fence", "worker"):
-        columns[f"done_{name}"] = [row[name] for row in done]
+    done = [(turn, done) for turn in turns for done in turn.done]
+    columns |= {f"done_{name}": [getattr(each, name) for _, each in done] for name in Done._fields}
+    columns |= {f"done_{name}": [getattr(turn, name) for turn, _ in done] for name in ("id", "fence", "worker")}
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
 

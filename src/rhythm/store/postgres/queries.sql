@@ -50,18 +50,11 @@ SELECT d.name, d.version, d.language, d.file, d.registered_at FROM (SELECT name 
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by, authority)
-SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, x.timeout_us,
-  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END, x.started_by, x.authority
+INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
+SELECT {x.NewExecution}, 0, t.now + x.later_us, x.timeout_us, CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
-  unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
-  %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
-  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
-  %(later_us)s::bigint[], %(delay_us)s::bigint[], %(started_by)s::text[], %(authority)s::text[])
-  WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, started_by, authority, ord) ORDER BY x.ord
+  unnest({%NewExecution}, %(timeout_us)s::bigint[], %(later_us)s::bigint[], %(delay_us)s::bigint[])
+  WITH ORDINALITY AS x({NewExecution}, timeout_us, later_us, delay_us, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -339,15 +332,12 @@ begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
   FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
 done AS (
-  INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
-                          options, attributes, inputs, result, error, created_at, started_at, finished_at)
-  SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, d.fence, d.worker,
-    d.options, '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
-    now_us() - d.took_us, now_us() - d.took_us, now_us()
-  FROM unnest(%(done_id)s::text[], %(done_n)s::bigint[], %(done_name)s::text[], %(done_queue)s::text[], %(done_inputs)s::text[],
-    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[], %(done_options)s::text[],
-    %(done_fence)s::bigint[], %(done_worker)s::text[])
-    AS d(id, n, name, queue, inputs, status, value, attempt, took_us, options, fence, worker)
+  INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                          result, error, created_at, started_at, finished_at)
+  SELECT {d.Done}, d.id || '.' || d.n, 1, '', 0, d.id, d.n, e.root_id, d.attempt, d.fence, d.worker, '{}',
+    CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END, now_us() - d.took_us, now_us() - d.took_us, now_us()
+  FROM unnest({%done_Done}, %(done_n)s::bigint[], %(done_value)s::text[], %(done_took_us)s::bigint[], %(done_id)s::text[],
+    %(done_fence)s::bigint[], %(done_worker)s::text[]) AS d({Done}, n, value, took_us, id, fence, worker)
   JOIN executions e ON e.id = d.id WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
@@ -438,14 +428,12 @@ FROM unnest(%(id)s::text[], %(status)s::smallint[], %(value)s::text[], %(fence)s
 WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
 
 -- name: insert_done
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
-                        options, attributes, inputs, result, error, created_at, started_at, finished_at)
-SELECT x.parent_id || '.' || x.n, 1, x.name, '', x.queue, 0, x.status, x.parent_id, x.n, x.root_id, x.attempt, x.attempt, x.fence, x.worker,
-  x.options, '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
-  %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
-FROM unnest(%(parent_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(queue)s::text[], %(status)s::smallint[], %(root_id)s::text[],
-  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[],
-  %(options)s::text[]) AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us, options)
+INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                        result, error, created_at, started_at, finished_at)
+SELECT {x.Done}, x.parent_id || '.' || x.n, 1, '', 0, x.parent_id, x.n, x.root_id, x.attempt, x.fence, x.worker, '{}',
+  CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END, %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
+FROM unnest({%Done}, %(n)s::bigint[], %(value)s::text[], %(took_us)s::bigint[], %(parent_id)s::text[], %(root_id)s::text[],
+  %(fence)s::bigint[], %(worker)s::text[]) AS x({Done}, n, value, took_us, parent_id, root_id, fence, worker)
 
 -- name: insert_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
@@ -636,7 +624,7 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND du
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 
 -- name: retries
-SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
+SELECT {Retry} FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
 -- name: family_size
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read. The first range has
@@ -653,39 +641,28 @@ FROM (VALUES (%(id)s::text COLLATE "C", %(id)s::text || chr(1) COLLATE "C"), (%(
 
 -- name: family
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
-SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
-  e.max_attempts, e.held, CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END,
-  e.created_at, e.started_at, e.finished_at, e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, e.id, c.seq,
-  c.statement, CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
-    coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END,
-  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN c.owned END
+SELECT {e.StoredExecution but error}, e.id AS source, c.seq, c.statement,
+  CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END AS error,
+  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
+    coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END AS snapshot,
+  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN c.owned END AS owned
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(first)s AND e.id < %(last)s) ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s)
 
 -- name: family_signals
-SELECT id, execution_id, n, name, received_at, consumed_seq, id FROM workflow_signals
+SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s) ORDER BY execution_id, n
 
 -- name: insert_stored
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker, started_by, authority)
-SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, o.options, o.attributes, o.inputs, CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
-  coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by,
-  x.authority
-FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
-  %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
-  %(max_attempts)s::int[], %(held)s::bool[], %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[],
-  %(timeout_us)s::bigint[], %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[],
-  %(authority)s::text[], %(source)s::text[], %(ends_alike)s::bool[])
-  AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, error, created_at,
-  started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by, authority, source, ends_alike)
+INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
+SELECT {x.StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
+  CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
+  coalesce(x.created_at, %(now)s), CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END
+FROM unnest({%StoredExecution}, %(source)s::text[], %(ends_alike)s::bool[]) AS x({StoredExecution}, source, ends_alike)
 JOIN executions o ON o.id = x.source
 
 -- name: insert_stored_contexts
@@ -700,17 +677,14 @@ SELECT e.id, 1, 0, '', 0, e.status, 'retry', x.statement, %(now)s, e.error
 FROM unnest(%(id)s::text[], %(statement)s::int[]) AS x(id, statement) JOIN executions e ON e.id = x.id
 
 -- name: insert_stored_timers
-INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END,
-  x.fired_at, x.cancelled_at
-FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fire_at)s::bigint[],
-  %(fired_at)s::bigint[], %(cancelled_at)s::bigint[], %(anew)s::bool[]) AS x(id, n, delay_us, until_at, fire_at, fired_at, cancelled_at, anew)
+INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
+SELECT {x.StoredTimer but fire_at}, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END
+FROM unnest({%StoredTimer}, %(anew)s::bool[]) AS x({StoredTimer}, anew)
 
 -- name: insert_stored_signals
-INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
-SELECT x.id, x.execution_id, x.n, x.name, o.payload, x.received_at
-FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(received_at)s::bigint[], %(source)s::text[])
-  AS x(id, execution_id, n, name, received_at, source)
+INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
+SELECT {x.StoredSignal but consumed_seq}, o.payload
+FROM unnest({%StoredSignal but consumed_seq}, %(source)s::text[]) AS x({StoredSignal but consumed_seq}, source)
 JOIN workflow_signals o ON o.id = x.source
 
 -- name: due_timers

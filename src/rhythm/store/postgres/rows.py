@@ -16,10 +16,11 @@ from rhythm.store.access import Actor, authorise, stored_token
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.columns import new_execution
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
-from rhythm.store.rows import records
+from rhythm.store.rows import fields, records
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -133,7 +134,7 @@ class Rows:
 
     def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
-        rows = self._inserted([_columns(new) for new in executions], now, actor)
+        rows = self._inserted([new_execution(new) for new in executions], now, actor)
         created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
         now = rows[0][1] - later[rows[0][0]] if rows else 0
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
@@ -238,21 +239,6 @@ class Rows:
         self.db.batch("insert_resumes", rows, now=now)
         if rows:
             self.db.free(row[0] for row in self.db.all("queue_again", ids=[row["id"] for row in rows]))
-
-
-def _columns(new: NewExecution) -> dict[str, Any]:
-    return dict(
-        id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
-        child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
-        held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
-        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
-        delay_us=int(new.delay_s * US), started_by=new.started_by, authority=new.authority,
-    )  # fmt: skip
-
-
-def fields(record: Record) -> dict[str, Any]:
-    """All fields by name, also those that have their default."""
-    return dict(zip(record._fields, record.astuple(), strict=True))
 
 
 def error(code: str, message: str, data: Any = None) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.rows import fields
 from rhythm.store.postgres.session import Session, alone, transaction
+from rhythm.store.rows import fields
 from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
 
 if TYPE_CHECKING:

@@ -81,12 +81,12 @@ from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, mail_row, steps
 from rhythm.store.postgres.hints import PostgresListening, channel_of
 from rhythm.store.postgres.operating import PostgresOperating
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.provenance import provenance_of, sender_of
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
-from rhythm.store.rows import records, records_with
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -98,7 +98,6 @@ PRUNED = (
     "contributors", "families", "terminations",
 )  # fmt: skip
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
-ROW = (*StoredExecution._fields[: StoredExecution._fields.index("seq")], "ends_alike")  # of `executions`; the rest is its context
 
 
 class Expired(Record):
@@ -174,7 +173,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         acts = base.registered_acts(definitions, _listed(self.db.all("current_definitions", names=names))) if actor else []
         hashes = base.source_hashes(definitions)
         rows = [{**fields(definition), "source_hash": hashes[definition.source]} for definition in definitions]
-        self.db.batch("register_definitions", _columns(rows, "name", "version", "language", "file", "source_hash", "program"))
+        self.db.batch("register_definitions", rows)
         self.db.batch("keep_sources", [{"hash": hash, "text": text} for text, hash in hashes.items()])
         self._set_triggers(definitions)
         if schedules is not None:
@@ -542,7 +541,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         self.db.do("lock_execution", id=id)
-        if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
+        if running := [retry.id for retry in records(Retry, self.db.all("retries", id=id)) if retry.status < TERMINAL]:
             return Started(running[0], created=False)
         family = self._family(id, Reach.by(self.limits), whole)
         if not family.executions:
@@ -559,33 +558,32 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return self._family(id, reach)
 
     def retries(self, id: str) -> list[Retry]:
-        return [Retry(*row) for row in self._all("retries", id=id)]
+        return records(Retry, self._all("retries", id=id))
 
     def _family(self, id: str, reach: Reach, whole: bool = True) -> Family:
         asked = family_range(id, whole)
         ((rows, size),) = self.db.all("family_size", **asked, most=reach.rows + 1)
         refuse_large(id, reach, rows, size)
         return Family(
-            tuple(StoredExecution(*row) for row in self.db.all("family", **asked, short=SHORT_ERROR)),
-            tuple(StoredTimer(*row) for row in self.db.all("family_timers", **asked)),
-            tuple(StoredSignal(*row) for row in self.db.all("family_signals", **asked)),
-            tuple(Retry(*row) for row in self.db.all("retries", id=id)),
+            tuple(records(StoredExecution, self.db.all("family", **asked, short=SHORT_ERROR))),
+            tuple(records(StoredTimer, self.db.all("family_timers", **asked))),
+            tuple(records(StoredSignal, self.db.all("family_signals", **asked))),
+            tuple(records(Retry, self.db.all("retries", id=id))),
         )
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        self.db.batch("insert_stored", _columns(rows, *ROW), now=now)
+        self.db.batch("insert_stored", rows, now=now)
         workflows = [row for row in rows if row["type"] == WORKFLOW]
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
-        self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        self.db.batch("insert_stored_contexts", contexts, now=now)
         self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
         told = [row for row in workflows if row["status"] != PENDING]
-        self.db.batch("insert_stored_history", _columns(told, "id", "statement"), now=now)
+        self.db.batch("insert_stored_history", told, now=now)
         begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
-        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
+        self.rows.make_ready(begins, now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
-        signals = [fields(signal) for signal in family.signals]
-        self.db.batch("insert_stored_signals", _columns(signals, "id", "execution_id", "n", "name", "received_at", "source"))
+        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
         return Started(family.executions[0].id, created=True)
 
     # services
@@ -842,10 +840,6 @@ def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
     if parked:
         return Committed(id, "parked")
     return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
-
-
-def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in names} for row in rows]
 
 
 def _listed(rows: Sequence[Row]) -> dict[str, Listed]:

@@ -47,11 +47,8 @@ SELECT d.name, d.version, d.language, d.file, d.registered_at FROM names part JO
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by, authority)
-VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END,
-        :started_by, :authority)
+INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
+VALUES ({:NewExecution}, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -298,10 +295,10 @@ UPDATE executions SET status = :status, result = :result, error = :error, finish
 WHERE id = :id AND status < 5 RETURNING parent_id, type
 
 -- name: insert_done
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
-                        options, attributes, inputs, result, error, created_at, started_at, finished_at)
-VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
-        :options, '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
+INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                        result, error, created_at, started_at, finished_at)
+VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fence, :worker, '{}',
+        :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
@@ -418,7 +415,7 @@ WHERE id = :id AND status < 5
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 
 -- name: retries
-SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
+SELECT {Retry} FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
 -- name: family_size
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read.
@@ -436,32 +433,27 @@ SELECT count(*), coalesce(sum(size), 0) FROM (
 
 -- name: family
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
-SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
-  e.max_attempts, e.held, CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END,
-  e.created_at, e.started_at, e.finished_at, e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, e.id, c.seq,
-  c.statement, CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN
-    coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END,
-  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN c.owned END
+SELECT {e.StoredExecution but error}, e.id AS source, c.seq AS seq, c.statement AS statement,
+  CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END AS error,
+  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN
+    coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END AS snapshot,
+  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN c.owned END AS owned
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :first AND e.id < :last) ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last)
 
 -- name: family_signals
-SELECT id, execution_id, n, name, received_at, consumed_seq, id FROM workflow_signals
+SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) ORDER BY execution_id, n
 
 -- name: insert_stored
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker, started_by, authority)
-SELECT :id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-  :held, o.options, o.attributes, o.inputs, CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
-  coalesce(:created_at, :now), :started_at, :finished_at,
-  :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by,
-  :authority
+INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
+SELECT {:StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
+  CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
+  coalesce(:created_at, :now), CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END
 FROM executions o WHERE o.id = :source
 
 -- name: insert_stored_context
@@ -473,13 +465,12 @@ INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, c
 SELECT e.id, 1, 0, '', 0, e.status, 'retry', :statement, :now, e.error FROM executions e WHERE e.id = :id
 
 -- name: insert_stored_timer
-INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END,
-        :fired_at, :cancelled_at)
+INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
+VALUES ({:StoredTimer but fire_at}, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END)
 
 -- name: insert_stored_signal
-INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
-SELECT :id, :execution_id, :n, :name, o.payload, :received_at FROM workflow_signals o WHERE o.id = :source
+INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
+SELECT {:StoredSignal but consumed_seq}, o.payload FROM workflow_signals o WHERE o.id = :source
 
 -- name: due_timers
 SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?

@@ -75,7 +75,7 @@ from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_chi
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
-from rhythm.store.rows import records, records_with
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -448,12 +448,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
             result, error = _split(done.status, done.value)
-            self._all(
-                "insert_done",
-                dict(id=child_id(turn.id, done.n), name=done.name, queue=done.queue, status=done.status, parent_id=turn.id, child_no=done.n,
-                     root_id=root, attempt=done.attempt, fence=turn.fence, worker=turn.worker, inputs=done.inputs, result=result,
-                     error=error, now=now, took_us=done.took_us, options=done.options),
-            )  # fmt: skip
+            place = dict(id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root)
+            ended = dict(result=result, error=error, fence=turn.fence, worker=turn.worker, now=now)
+            self._all("insert_done", {**fields(done), **place, **ended})
         for new in turn.starts:
             if new.child_no not in turn.promoted:
                 self._start(new, now)
@@ -770,23 +767,23 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return self._family(id, reach, lambda name, args: self._read(SQL[name], args))
 
     def retries(self, id: str) -> list[Retry]:
-        return [Retry(*row) for row in self._all("retries", id)]
+        return records(Retry, self._all("retries", id))
 
     def _family(self, id: str, reach: Reach, read: Callable[[str, Any], list[Any]], whole: bool = True) -> Family:
         asked = family_range(id, whole)
         ((rows, size),) = read("family_size", asked | {"most": reach.rows + 1})
         refuse_large(id, reach, rows, size)
         return Family(
-            tuple(StoredExecution(*row) for row in read("family", asked | {"short": SHORT_ERROR})),
-            tuple(StoredTimer(*row) for row in read("family_timers", asked)),
-            tuple(StoredSignal(*row) for row in read("family_signals", asked)),
+            tuple(records(StoredExecution, read("family", asked | {"short": SHORT_ERROR}))),
+            tuple(records(StoredTimer, read("family_timers", asked))),
+            tuple(records(StoredSignal, read("family_signals", asked))),
             tuple(self.retries(id)),
         )
 
     def _store_family(self, family: Family) -> Started:
         now = self.clock()
         for row in family.executions:
-            values = {name: getattr(row, name) for name in row._fields} | {"now": now}
+            values = fields(row) | {"now": now}
             self._all("insert_stored", values)
             if row.type == WORKFLOW:
                 self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
@@ -797,7 +794,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
             for item in rows:
-                self._all(name, {name: getattr(item, name) for name in item._fields} | {"now": now})
+                self._all(name, fields(item) | {"now": now})
         return Started(family.executions[0].id, created=True)
 
     # services
