@@ -96,11 +96,12 @@ class Watched:
 
         class Told(kind):
             def __getattribute__(self, name: str) -> Any:
-                if name in kind._fields:
-                    seen.add(name)
+                seen.update(kind._fields if name == "__dict__" else {name} & kind._known)
                 return super().__getattribute__(name)
 
-        return Told(**{name: getattr(record, name) for name in kind._fields})
+        before, made = set(seen), Told(**{name: getattr(record, name) for name in kind._fields})
+        seen &= before
+        return made
 
 
 def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(make_store: MakeStore) -> None:

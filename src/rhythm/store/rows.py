@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -102,7 +103,13 @@ def field_types(record: type[Record]) -> dict[str, str]:
 
 def fields(record: Record) -> dict[str, Any]:
     """All fields by name, also those that have their default."""
-    return dict(zip(record._fields, record.astuple(), strict=True))
+    kind: Any = type(record)
+    return {**_defaults(kind), **record.__dict__}
+
+
+@cache
+def _defaults(record: Any) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record._fields if name not in record._required}
 
 
 class Result(list[Any]):
@@ -118,16 +125,18 @@ class Statements:
         self._stored = stored
         self._columns: dict[str | bytes, Columns] = {}
 
-    def result(self, text: str | bytes, rows: list[Any], cursor: Any) -> list[Any]:
-        """The rows with their columns; where there are none, nobody needs to know which these would have."""
-        if not rows:
-            return rows
-        columns = self._columns.get(text)
-        if columns is None:
-            described = zip(cursor.description, rows[0], strict=False)  # columns that only bound a result were cut off at its end
-            columns = self._columns[text] = Columns((column[0] for column, _ in described), self._stored)
+    def columns(self, text: str | bytes, row: Row, cursor: Any) -> Columns:
+        """The columns of a statement that has this row."""
+        known = self._columns.get(text)
+        if known is None:
+            described = zip(cursor.description, row, strict=False)  # what only bounds a result was cut off at the end of its rows
+            known = self._columns[text] = Columns((column[0] for column, _ in described), self._stored)
+        return known
+
+    def result(self, text: str | bytes, rows: list[Any], cursor: Any) -> Result:
+        """The rows, of which there are some, with their columns."""
         made = Result(rows)
-        made.columns = columns
+        made.columns = self._columns.get(text) or self.columns(text, rows[0], cursor)
         return made
 
 
@@ -146,12 +155,6 @@ def records(record: type[R], rows: list[Any]) -> list[R]:
         return []
     assert isinstance(rows, Result)
     return list(map(rows.columns.reader(record), rows))
-
-
-def first(record: type[R], rows: list[Any]) -> R | None:
-    """The first row of a statement as a record; None without one."""
-    found = records(record, rows)
-    return found[0] if found else None
 
 
 def records_with(record: type[R], rows: list[Any], *beside: str) -> list[tuple[R, Any]]:

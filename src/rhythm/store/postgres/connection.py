@@ -145,7 +145,8 @@ class Connection:
     def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
         """The rows of a statement, with its columns."""
         cursor = self.query(text, values)
-        return NAMED.result(text, cursor.fetchall(), cursor)
+        rows = cursor.fetchall()
+        return NAMED.result(text, rows, cursor) if rows else rows
 
     def do(self, name: str, /, **values: Any) -> None:
         self.query(SQL[name], values)
@@ -156,7 +157,10 @@ class Connection:
             return []
         text = SQL[name] + SQL[more] if more else SQL[name]
         cursor = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
-        return NAMED.result(text, cursor.fetchall(), cursor) if cursor.description else []
+        if not cursor.description:
+            return []
+        found = cursor.fetchall()
+        return NAMED.result(text, found, cursor) if found else found
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         assert self._open is not None
@@ -176,9 +180,12 @@ class Connection:
             b"WHERE before < %(most_bytes)s ORDER BY place",
             {**values, "most_bytes": most_bytes},
         )
-        rows, own = cursor.fetchall(), slice(-4)  # behind its own columns are place, size, there and before
-        cut = any(there > len(rows) for *_, there, _ in rows[:1])
-        return NAMED.result(text, [row[own] for row in rows], cursor), cut
+        rows = cursor.fetchall()
+        if not rows:
+            return rows, False
+        *_, there, _ = rows[0]
+        own = len(rows[0]) - 4  # columns; after them come place, size, there and before
+        return NAMED.result(text, [row[:own] for row in rows], cursor), there > len(rows)
 
     def free(self, queues: Iterable[str]) -> None:
         """In these queues there is something to claim, once this is committed."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rhythm.store.sqlite.session import NAMED, Clock, some
+from rhythm.store.sqlite.session import Clock, some
 from rhythm.store.sqlite.store import SqliteStore
 
 
@@ -42,10 +42,10 @@ class JoinedStore(SqliteStore):
         finally:
             self._db.execute("RELEASE rhythm")
 
-    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+    def _fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
         """Its owner's problems are its owner's: what SQLite says is passed on as it is."""
         cursor = self._cursor().execute(text, args)
-        return NAMED.result(text, cursor.fetchall(), cursor), cursor.rowcount
+        return cursor.fetchall(), cursor
 
     def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         return some(self._run(text, args)[0], most_bytes)

@@ -9,7 +9,6 @@ from rhythm.store.base import DELAYED, FREE, WORKFLOW, NewExecution, Started
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
-from rhythm.store.rows import first
 from rhythm.store.sqlite.session import US, Session
 
 
@@ -28,7 +27,7 @@ class Rows(Session):
     """The shared steps of transactions."""
 
     def _find(self, id: str) -> Known | None:
-        return first(Known, self._all("status_of", id))
+        return self._first(Known, "status_of", id)
 
     def _start(self, new: NewExecution, now: int) -> Started:
         row = new_execution(new) | {"now": now}

@@ -365,8 +365,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
         known, (fence, wakes) = self._find(turn.id), self._one("ready_of", turn.id) or (None, 0)
-        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
-        moved |= {"snapshot": inline(turn.snapshot), "now": now}
+        moved = dict(id=turn.id, seq=turn.seq, fence=turn.fence, statement=turn.statement, now=now)
+        moved |= dict(owned=turn.owned, awaiting=turn.awaiting, snapshot=inline(turn.snapshot))
         if fence != turn.fence or known is None or known.status >= TERMINAL:
             return Committed(turn.id, "lost")
         if turn.end != "own" or turn.starts:
