@@ -4,8 +4,9 @@ In an `.sql` file the name of a record stands for its columns:
 
     {Claim}                 id, kind, queue …
     {e.Claim}               e.id AS id, e.kind AS kind, e.queue AS queue …
-    {:Claim}                :id, :kind, :queue …                                     the values that are given (SQLite)
-    {%Claim}                %(id)s::text[], %(kind)s::bigint[] …                     a column of values each (PostgreSQL)
+    {:Claim}                :id, :kind …, or %(id)s, %(kind)s …      the values that are given
+    {%Claim}                %(id)s::text[], %(kind)s::bigint[] …     an array of values for each (PostgreSQL)
+    {$Claim}                json_extract(value, '$.id') AS id …      of an object of a JSON list (SQLite)
     {%old_Claim}            %(old_id)s::text[] …
     {Claim = excluded}      id = excluded.id, kind = excluded.kind …
     {e.Claim but id, kind}  all but these, which the statement gets from elsewhere
@@ -16,32 +17,41 @@ Rows are read by name (`rows`), so what the statement gets from elsewhere may st
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
 from rhythm.record import Record
 from rhythm.store.base import (
+    Beat,
     Claim,
+    Declaration,
+    Definition,
     Done,
     Execution,
+    Listed,
     Loaded,
     LoadedTask,
     Mail,
     NewExecution,
     Retry,
+    SeenWorker,
     StoredExecution,
     StoredSignal,
     StoredTimer,
 )
 from rhythm.store.rows import field_types
+from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    Claim, Done, Execution, Loaded, LoadedTask, Mail, NewExecution, Retry, StoredExecution, StoredSignal, StoredTimer,
+    Beat, Claim, Declaration, Definition, Done, Execution, Listed, Loaded, LoadedTask, Mail, NewExecution, Retry, SeenWorker,
+    StoredExecution, StoredSignal, StoredTimer, Trigger,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
 NO_COLUMNS: Mapping[type[Record], str] = {
+    Beat: "worker dead_after_s",
+    Definition: "source on queue timeout_s schedules",
     Done: "n value took_us",
     NewExecution: "timeout_s delay_s later_us snapshot failed contributors",
     StoredExecution: "source seq statement snapshot owned awaiting ends_alike",
@@ -51,7 +61,7 @@ NO_COLUMNS: Mapping[type[Record], str] = {
 US = 1_000_000
 
 TYPES = {"str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea"}  # of PostgreSQL
-PLACEHOLDER = re.compile(r"\{(?:(\w+)\.|([:%])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}")
+PLACEHOLDER = re.compile(r"\{(?:(\w+)\.|([:%$])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}")
 
 
 def columns_of(record: type[Record]) -> tuple[str, ...]:
@@ -65,6 +75,11 @@ _TYPES = {record.__name__: field_types(record) for record in RECORDS}
 _new_execution = attrgetter(*COLUMNS["NewExecution"])
 
 
+def given(record: Record) -> dict[str, Any]:
+    """What a record has for its columns."""
+    return {name: getattr(record, name) for name in COLUMNS[type(record).__name__]}
+
+
 def new_execution(new: NewExecution) -> dict[str, Any]:
     """What a new execution has for its columns, and for those that are made of something else."""
     row = dict(zip(COLUMNS["NewExecution"], _new_execution(new), strict=True))
@@ -74,26 +89,34 @@ def new_execution(new: NewExecution) -> dict[str, Any]:
     return row
 
 
-def filled(text: str) -> str:
-    """A statement with its columns in place of the names of records. `KeyError` for a record that is not known."""
-    return PLACEHOLDER.sub(_columns, text)
+def filled(text: str, value: str = ":{}") -> str:
+    """A statement with its columns in place of the names of records. `KeyError` for a record that is not known.
+
+    `value`: how the database writes a value that is given by name.
+    """
+    return PLACEHOLDER.sub(lambda found: ", ".join(_columns(found, value)), text)
 
 
-def _columns(found: re.Match[str]) -> str:
+def _columns(found: re.Match[str], value: str) -> Iterator[str]:
     table, values, prefix, record, excluded, but = found.groups(default="")
-    names = COLUMNS[record]
-    left_out = {name.strip() for name in but.split(",")} - {""}
-    if unknown := left_out - {*names}:
+    left_out = [name.strip() for name in but.split(",") if name]
+    if unknown := {*left_out} - {*COLUMNS[record]}:
         raise KeyError(f"{record} has no column {', '.join(sorted(unknown))}")
-    return ", ".join(_column(name, table, values, prefix, excluded, record) for name in names if name not in left_out)
-
-
-def _column(name: str, table: str, values: str, prefix: str, excluded: str, record: str) -> str:
-    if values == "%":
-        return f"%({prefix}{name})s::{_type(_TYPES[record][name])}[]"
-    if excluded:
-        return f"{name} = excluded.{name}"
-    return f"{table}.{name} AS {name}" if table else f":{prefix}{name}" if values else name
+    for name in COLUMNS[record]:
+        if name in left_out:
+            continue
+        if excluded:
+            yield f"{name} = excluded.{name}"
+        elif table:
+            yield f"{table}.{name} AS {name}"
+        elif values == ":":
+            yield value.format(prefix + name)
+        elif values == "%":
+            yield f"%({prefix}{name})s::{_type(_TYPES[record][name])}[]"
+        elif values == "$":
+            yield f"json_extract(value, '$.{name}') AS {name}"
+        else:
+            yield name
 
 
 def _type(written: str) -> str:

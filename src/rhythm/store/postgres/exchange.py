@@ -15,6 +15,7 @@ from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
+from rhythm.store.rows import records
 from rhythm.store.triggers import Trigger, triggered
 
 
@@ -46,7 +47,7 @@ class Exchange:
 
     def _trigger(self, new: Sequence[Event], publishers: Mapping[str, Sender], now: int) -> None:
         """Starts the workflows that are registered for these."""
-        triggers = [Trigger(*row) for row in self.db.all("triggers_of", types=sorted({event.type for event in new}))]
+        triggers = records(Trigger, self.db.all("triggers_of", types=sorted({event.type for event in new})))
         if triggers:
             self.rows.start(triggered(triggers, new, {id: each.name for id, each in publishers.items()}, now), now)
 

@@ -7,12 +7,11 @@ SELECT now_us()
 
 -- name: register_definitions
 -- A version that is there is left as it is: only its place among the versions of its name changes.
-INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
-SELECT x.name, x.version, x.language, x.file, now_us(),
+INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
+SELECT {x.Definition}, now_us(),
   (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
-  x.source_hash, x.program
-FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(file)s::text[], %(source_hash)s::text[], %(program)s::text[])
-  WITH ORDINALITY AS x(name, version, language, file, source_hash, program, ord)
+  x.source_hash
+FROM unnest({%Definition}, %(source_hash)s::text[]) WITH ORDINALITY AS x({Definition}, source_hash, ord)
 WHERE x.version IS DISTINCT FROM
   (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
@@ -27,18 +26,18 @@ WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash)
 LOCK TABLE workflow_definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: definition_current
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s AND d.version = %(version)s
 
 -- name: program
 SELECT program FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
 
 -- name: current_definitions
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM unnest(%(names)s::text[]) AS x(name)
+SELECT {d.Listed} FROM unnest(%(names)s::text[]) AS x(name)
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1) d
 
 -- name: definitions_after
@@ -46,7 +45,7 @@ CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name O
 WITH RECURSIVE names(name) AS (
   (SELECT name FROM workflow_definitions WHERE name > %(after)s ORDER BY name LIMIT 1)
   UNION ALL SELECT (SELECT d.name FROM workflow_definitions d WHERE d.name > n.name ORDER BY d.name LIMIT 1) FROM names n WHERE n.name IS NOT NULL)
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
+SELECT {d.Listed} FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
@@ -167,13 +166,9 @@ SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
 WITH beaten AS (
-  INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at,
-    dead_after_us)
-  VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us(),
-    %(dead_after_us)s)
-  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues,
-    concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
-    beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us)
+  INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_after_us)
+  VALUES (%(worker)s, {:Beat}, now_us(), now_us(), %(dead_after_us)s)
+  ON CONFLICT (worker_id) DO UPDATE SET {Beat = excluded}, beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us)
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
@@ -189,8 +184,8 @@ expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = loc
 DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
-SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us(), h.machine, h.dead_after_us / 1e6::float8
+SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, now_us() AS now, h.dead_after_us / 1e6::float8 AS dead_after_s,
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -198,15 +193,15 @@ FROM worker_heartbeats h ORDER BY h.worker_id
 -- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))),
+    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))) AS lost,
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
-    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
+    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)) AS cancelled,
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)) AS forgotten,
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
-  EXISTS (SELECT 1 FROM terminations)
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END AS slot_us,
+  EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
@@ -215,7 +210,7 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
 
 -- name: expired
 -- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead` no worker is.
-SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5 AS ended, now_us() AS now FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))
 ORDER BY r.claimed_by LIMIT %(limit)s
@@ -236,19 +231,15 @@ DELETE FROM queues WHERE name = %(name)s RETURNING name
 
 -- name: declare
 -- What is there already is not touched, not even by a lock. In the order of names: two workers that start at once do not deadlock.
-INSERT INTO task_declarations (name, queue, retries, timeout_s, backoff, transactional, declared_at)
-SELECT x.name, x.queue, x.retries, x.timeout_s, x.backoff, x.transactional, now_us()
-FROM unnest(%(name)s::text[], %(queue)s::text[], %(retries)s::int[], %(timeout_s)s::float8[], %(backoff)s::text[], %(transactional)s::bool[])
-  AS x(name, queue, retries, timeout_s, backoff, transactional)
+INSERT INTO task_declarations ({Declaration}, declared_at) SELECT {x.Declaration}, now_us() FROM unnest({%Declaration}) AS x({Declaration})
 WHERE NOT EXISTS (
   SELECT 1 FROM task_declarations t WHERE t.name = x.name AND (t.queue, t.retries, t.timeout_s, t.backoff, t.transactional)
     IS NOT DISTINCT FROM (x.queue, x.retries, x.timeout_s, x.backoff, x.transactional))
 ORDER BY x.name
-ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, retries = excluded.retries, timeout_s = excluded.timeout_s,
-  backoff = excluded.backoff, transactional = excluded.transactional, declared_at = excluded.declared_at
+ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
-SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declarations ORDER BY name
+SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,

@@ -191,7 +191,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def triggers(self) -> list[Trigger]:
-        return [Trigger(*row) for row in self.db.all("triggers")]
+        return records(Trigger, self.db.all("triggers"))
 
     @alone
     def definition(self, name: str, version: str | None = None) -> Definition | None:
@@ -199,7 +199,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             rows = self.db.all("definition_version", name=name, version=version)
         else:
             rows = self.db.all("definition_current", name=name)
-        return Definition(*rows[0]) if rows else None
+        found = records(Definition, rows)
+        return found[0] if found else None
 
     @alone
     def program(self, name: str, version: str) -> str | None:
@@ -212,7 +213,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def definitions(self, after: str, limit: int) -> list[Listed]:
-        return [Listed(*row) for row in self.db.all("definitions_after", after=after, limit=limit)]
+        return records(Listed, self.db.all("definitions_after", after=after, limit=limit))
 
     # starting
 
@@ -277,7 +278,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
         expired = self._all("expired", dead=dead, limit=limit)
-        return self._rescue([Expired(*row) for row in expired], crash_limit, dead) if expired else []
+        return self._rescue(records(Expired, expired), crash_limit, dead) if expired else []
 
     @service
     def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead: bool) -> list[str]:
@@ -354,8 +355,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self.db.do("leave", workers=list(workers))
 
     def workers(self) -> list[SeenWorker]:
-        seen = [SeenWorker(*row) for row in self._all("workers")]
-        return [worker.replace(queues=tuple(json.loads(str(worker.queues)))) for worker in seen]
+        return records(SeenWorker, self._all("workers"))
 
     def paused_queues(self) -> frozenset[str]:
         return frozenset(row[0] for row in self._all("paused_queues"))
@@ -382,7 +382,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self.db.batch("declare", [fields(declaration) for declaration in {each.name: each for each in declarations}.values()])
 
     def declared(self) -> list[Declaration]:
-        return [Declaration(*row) for row in self._all("declared")]
+        return records(Declaration, self._all("declared"))
 
     def sibling(self) -> PostgresStore:
         return PostgresStore(self.db.url, self.db.schema, self.db.clock, self.db.access)
@@ -642,7 +642,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
 
     def look(self, dead: bool = False) -> Look:
-        return Look(*self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0])
+        (look,) = records(Look, self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S)))
+        return look
 
     @alone
     def forget_workers(self, limit: int) -> None:
@@ -842,5 +843,5 @@ def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
     return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
 
 
-def _listed(rows: Sequence[Row]) -> dict[str, Listed]:
-    return {row[0]: Listed(*row) for row in rows}
+def _listed(rows: list[Row]) -> dict[str, Listed]:
+    return {listed.name: listed for listed in records(Listed, rows)}

@@ -7,13 +7,11 @@ UPDATE fences SET n = n + ? RETURNING n
 
 -- name: register_definitions
 -- A version that is there is left as it is: only its place among the versions of its name changes.
-INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
-SELECT x.name, x.version, x.language, x.file, now_us(),
+INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
+SELECT {x.Definition}, now_us(),
   (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
-  x.source_hash, x.program
-FROM (SELECT key AS ord, json_extract(value, '$[0]') AS name, json_extract(value, '$[1]') AS version, json_extract(value, '$[2]') AS language,
-        json_extract(value, '$[3]') AS file, json_extract(value, '$[4]') AS source_hash, json_extract(value, '$[5]') AS program
-      FROM json_each(:definitions)) x
+  x.source_hash
+FROM (SELECT key AS ord, {$Definition}, json_extract(value, '$.source_hash') AS source_hash FROM json_each(:definitions)) x
 WHERE x.version IS NOT (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
 
@@ -24,18 +22,18 @@ SELECT x.key, x.value FROM json_each(:sources) x
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
 
 -- name: definition_current
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? AND d.version = ?
 
 -- name: program
 SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
 
 -- name: current_definitions
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
+SELECT {d.Listed} FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name)
 
 -- name: definitions_after
@@ -43,7 +41,7 @@ WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM workflow_definitions WHERE name > :after
   UNION ALL SELECT (SELECT min(d.name) FROM workflow_definitions d WHERE d.name > part.name) FROM names part WHERE part.name IS NOT NULL LIMIT :limit)
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM names part JOIN workflow_definitions d ON d.name = part.name
+SELECT {d.Listed} FROM names part JOIN workflow_definitions d ON d.name = part.name
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
@@ -105,11 +103,9 @@ WHERE id = :id AND fence = :fence
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: beat
-INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at, dead_after_us)
-VALUES (:worker, :host, :pid, :machine, :queues, :concurrency, :running, :draining, :version, now_us(), now_us(), :dead_after_us)
-ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues, concurrency = excluded.concurrency,
-  running = excluded.running, draining = excluded.draining, version = excluded.version, beat_at = excluded.beat_at,
-  dead_after_us = excluded.dead_after_us
+INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_after_us)
+VALUES (:worker, {:Beat}, now_us(), now_us(), :dead_after_us)
+ON CONFLICT (worker_id) DO UPDATE SET {Beat = excluded}, beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us
 
 -- name: held_now
 SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
@@ -121,8 +117,8 @@ DELETE FROM worker_heartbeats WHERE worker_id = ?
 UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
 
 -- name: workers
-SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?, h.machine, h.dead_after_us / 1e6
+SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, ? AS now, h.dead_after_us / 1e6 AS dead_after_s,
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -130,15 +126,15 @@ FROM worker_heartbeats h ORDER BY h.worker_id
 -- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))),
+    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))) AS lost,
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
-    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
+    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)) AS cancelled,
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)) AS forgotten,
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open = 1 AND e.finished_at IS NULL))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
-  EXISTS (SELECT 1 FROM terminations)
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END AS slot_us,
+  EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE worker_id IN (
@@ -146,7 +142,8 @@ DELETE FROM worker_heartbeats WHERE worker_id IN (
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, r.crashes, e.status FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id AS id, r.kind AS kind, r.fence AS fence, r.attempt AS attempt, r.claimed_by AS worker, r.crashes AS crashes, e.status AS status
+FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us())) LIMIT :limit
 
@@ -160,13 +157,11 @@ INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (?, now_us
 DELETE FROM queues WHERE name = ?
 
 -- name: declare
-INSERT INTO task_declarations (name, queue, retries, timeout_s, backoff, transactional, declared_at)
-VALUES (:name, :queue, :retries, :timeout_s, :backoff, :transactional, now_us())
-ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, retries = excluded.retries, timeout_s = excluded.timeout_s,
-  backoff = excluded.backoff, transactional = excluded.transactional, declared_at = excluded.declared_at
+INSERT INTO task_declarations ({Declaration}, declared_at) VALUES ({:Declaration}, now_us())
+ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
-SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declarations ORDER BY name
+SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflow
 UPDATE ready SET state = 0, queue = CASE WHEN :seq > 0 THEN 'system' ELSE queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,

@@ -11,6 +11,7 @@ from typing import Any
 
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
+from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.acts import sending_acts
@@ -69,6 +70,7 @@ from rhythm.store.base import (
     refuse_large,
 )  # fmt: skip
 from rhythm.store.blobs import inline
+from rhythm.store.columns import given
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, key_of, keys_of, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
@@ -87,6 +89,18 @@ from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
 from rhythm.store.triggers import Trigger, triggered
 
 LAST = 2**62  # a child number beyond all others
+
+
+class Expired(Record):
+    """A claim that nobody has prolonged, and the status of what it holds; None: it is gone."""
+
+    id: str
+    kind: int
+    fence: int
+    attempt: int
+    worker: str
+    crashes: int
+    status: int | None
 
 
 class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store):
@@ -139,7 +153,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             names = json.dumps([definition.name for definition in definitions])
             acts = base.registered_acts(definitions, _listed(self._all("current_definitions", names))) if actor else []
             hashes = base.source_hashes(definitions)
-            rows = [(d.name, d.version, d.language, d.file, hashes[d.source], d.program) for d in definitions]
+            rows = [{**given(d), "source_hash": hashes[d.source]} for d in definitions]
             self._all("register_definitions", {"definitions": json.dumps(rows)})
             self._all("keep_sources", {"sources": json.dumps({hash: text for text, hash in hashes.items()})})
             self._set_triggers(definitions)
@@ -151,17 +165,18 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
         last = {d.name: d for d in definitions}
-        triggers = json.dumps([(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on])
+        named = (Trigger(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on)
+        triggers = json.dumps([fields(trigger) for trigger in named])
         self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})
         self._all("set_triggers", {"triggers": triggers})
 
     def triggers(self) -> list[Trigger]:
-        return [Trigger(*row) for row in self._read(SQL["triggers"])]
+        return records(Trigger, self._read(SQL["triggers"]))
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
         asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
-        rows = self._read(SQL[asked[0]], asked[1])
-        return Definition(*rows[0]) if rows else None
+        found = records(Definition, self._read(SQL[asked[0]], asked[1]))
+        return found[0] if found else None
 
     def program(self, name: str, version: str) -> str | None:
         rows = self._read(SQL["program"], (name, version))
@@ -171,7 +186,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return _listed(self._read(SQL["current_definitions"], (json.dumps(list(names)),)))
 
     def definitions(self, after: str, limit: int) -> list[Listed]:
-        return [Listed(*row) for row in self._read(SQL["definitions_after"], {"after": after, "limit": limit})]
+        return records(Listed, self._read(SQL["definitions_after"], {"after": after, "limit": limit}))
 
     # starting
 
@@ -238,15 +253,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if not self._all("expired", asked):
             return []
         with self._transaction():
-            now, expired = self.clock(), self._all("expired", asked)
-            for id, kind, fence, attempt, worker, crashes, status in expired:
-                if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
-                    self._all("delete_held", id, fence)
-                elif kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, crashes + 1, crash_limit, now)
+            now, expired = self.clock(), records(Expired, self._all("expired", asked))
+            for row in expired:
+                if row.status is None or row.status >= TERMINAL:  # its holder died before it dropped a wake that came too late
+                    self._all("delete_held", row.id, row.fence)
+                elif row.kind == TASK:
+                    self._rescue_task(row.id, row.fence, row.attempt, row.worker, row.crashes + 1, crash_limit, now)
                 else:
-                    self._rescue_workflow(id, fence, worker, crash_limit, now)
-            return [row[0] for row in expired]
+                    self._rescue_workflow(row.id, row.fence, row.worker, crash_limit, now)
+            return [row.id for row in expired]
 
     def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crashes: int, crash_limit: int, now: int) -> None:
         """It is free again; one that was there when so many workers died fails, however many attempts it has left."""
@@ -271,8 +286,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         with self._transaction():
-            values = {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)}
-            self._all("beat", values)
+            told = {"queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)}
+            self._all("beat", fields(beat) | told)
             self._extend(claims, ttl_s)
             return Mine(self._all("held_now", beat.worker))
 
@@ -283,8 +298,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._all("leave", worker)
 
     def workers(self) -> list[SeenWorker]:
-        seen = [SeenWorker(*row) for row in self._read(SQL["workers"], (self.clock(),))]
-        return [worker.replace(queues=tuple(json.loads(str(worker.queues))), draining=bool(worker.draining)) for worker in seen]
+        return records(SeenWorker, self._read(SQL["workers"], (self.clock(),)))
 
     def paused_queues(self) -> frozenset[str]:
         return frozenset(name for (name,) in self._read(SQL["paused_queues"]))
@@ -308,11 +322,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return
         with self._transaction():
             for declaration in new:
-                self._all("declare", dict(declaration.__dict__))
+                self._all("declare", fields(declaration))
 
     def declared(self) -> list[Declaration]:
-        found = [Declaration(*row) for row in self._read(SQL["declared"])]
-        return [declaration.replace(transactional=bool(declaration.transactional)) for declaration in found]
+        return records(Declaration, self._read(SQL["declared"]))
 
     def sibling(self) -> SqliteStore:
         return self if self.path == ":memory:" else SqliteStore(self.path, self.clock, create=False)
@@ -665,7 +678,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _trigger(self, event: Event, by: str | None, now: int) -> None:
         """Starts the workflows that are registered for it."""
-        triggers = [Trigger(*row) for row in self._all("triggers_of", event.type)]
+        triggers = records(Trigger, self._all("triggers_of", event.type))
         for execution in triggered(triggers, [event], {event.id: by}, now):
             self._start(execution, now)
 
@@ -846,8 +859,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return found
 
     def look(self, dead: bool = False) -> Look:
-        lost, cancelled, forgotten, slot_us, terminated = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
-        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us, bool(terminated))
+        (look,) = records(Look, self._all("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)}))
+        return look
 
     def forget_workers(self, limit: int) -> None:
         with self._transaction():
@@ -1053,5 +1066,5 @@ def _crashed(what: str, times: int) -> str:
     return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
 
 
-def _listed(rows: Sequence[Any]) -> dict[str, Listed]:
-    return {row[0]: Listed(*row) for row in rows}
+def _listed(rows: list[Any]) -> dict[str, Listed]:
+    return {listed.name: listed for listed in records(Listed, rows)}
