@@ -22,6 +22,7 @@ from operator import attrgetter
 from typing import Any
 
 from rhythm.record import Record
+from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.base import (
     Beat,
     Claim,
@@ -44,8 +45,8 @@ from rhythm.store.rows import field_types
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    Beat, Claim, Declaration, Definition, Done, Execution, Listed, Loaded, LoadedTask, Mail, NewExecution, Retry, SeenWorker,
-    StoredExecution, StoredSignal, StoredTimer, Trigger,
+    Beat, Claim, Declaration, Definition, Done, Execution, Listed, Loaded, LoadedTask, Mail, NewApproval, NewExecution,
+    ResumeRequest, Retry, SeenWorker, StoredApproval, StoredDecision, StoredExecution, StoredSignal, StoredTimer, Trigger,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
@@ -53,6 +54,7 @@ NO_COLUMNS: Mapping[type[Record], str] = {
     Beat: "worker dead_after_s",
     Definition: "source on queue timeout_s schedules",
     Done: "n value took_us",
+    NewApproval: "timeout_s",
     NewExecution: "timeout_s delay_s later_us snapshot failed contributors",
     StoredExecution: "source seq statement snapshot owned awaiting ends_alike",
     StoredSignal: "source",

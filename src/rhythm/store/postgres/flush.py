@@ -218,11 +218,7 @@ class Flush:
 
     def _set_approvals(self, won: Sequence[TurnCommit]) -> None:
         asked = [(turn.id, new) for turn in won for new in turn.approvals]
-        rows = [
-            {name: value for name, value in fields(new).items() if name != "timeout_s"}
-            | dict(execution_id=id, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US))
-            for id, new in asked
-        ]
+        rows = [fields(new) | dict(execution_id=id, timeout_us=_us(new.timeout_s)) for id, new in asked]
         self.db.batch("insert_approvals", rows, now=self.now)
         self.rows.notify([child_id(id, new.n) for id, new in asked if new.notify != "null" and not new.held], "requested", self.now)
 
@@ -359,6 +355,10 @@ class Flush:
         if left:
             return Committed(turn.id, "parked", 0, promoted)
         return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes[turn.id], promoted)
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)
 
 
 def _failed(id: str, attempt: int, fence: int, worker: str, error: str) -> dict[str, Any]:

@@ -226,7 +226,7 @@ class Rows:
     def approvals(self, ids: Sequence[str], lock: bool = False) -> list[StoredApproval]:
         end = b" ORDER BY a.id FOR UPDATE OF a" if lock else b""
         text = SQL["approval"] + b" WHERE a.id = ANY(%(ids)s::text[])" + end
-        return [StoredApproval(*row) for row in self.db.query(text, {"ids": list(ids)}).fetchall()] if ids else []
+        return records(StoredApproval, self.db.rows(text, {"ids": list(ids)})) if ids else []
 
     def notify(self, ids: Sequence[str], what: str, now: int) -> None:
         """Queues the tasks that tell people about approvals, where their workflows name one."""

@@ -31,6 +31,7 @@ from rhythm.store.approvals import (
 from rhythm.store.base import TASK, NewExecution
 from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.access import SqliteAccess
 from rhythm.store.sqlite.rows import Known, Rows
 from rhythm.store.sqlite.session import SQL, US
@@ -68,7 +69,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             now,
             approval.escalated,
         )
-        self._all("insert_decision", dict(zip(row._fields, row.astuple(), strict=True)))
+        self._all("insert_decision", fields(row))
         self._contribute(approval.execution_id, [commenter(actor)] if made.comment else (), now)
         if verdict.stage is not None:
             self._escalate(approval, verdict.stage, now)
@@ -98,8 +99,8 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
 
     def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
         id, timeout_us = child_id(execution_id, new.n), None if new.timeout_s is None else int(new.timeout_s * US)
-        values = dict(zip(new._fields, new.astuple(), strict=True))
-        self._all("insert_approval", {**values, "id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now})
+        place = {"id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now}
+        self._all("insert_approval", fields(new) | place)
         if not new.held:
             self._notify(id, "requested", now)
 
@@ -223,30 +224,26 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             args.append(status)
         text = f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id DESC LIMIT ?"
         rows, cut = self._read_some(text, (*args, limit), most_bytes)
-        return Found.of(map(_stored, rows), cut)
+        return Found.of(records(StoredApproval, rows), cut)
 
     def approval(self, id: str) -> StoredApproval | None:
-        rows = self._read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,))
-        return _stored(rows[0]) if rows else None
+        found = records(StoredApproval, self._read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,)))
+        return found[0] if found else None
 
     def _approval(self, id: str) -> StoredApproval | None:
         rows, _ = self._run(f"{SQL['approval']} WHERE a.id = ?", (id,))
-        return _stored(rows[0]) if rows else None
+        found = records(StoredApproval, rows)
+        return found[0] if found else None
 
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return [StoredDecision(*row) for row in self._read(SQL["decisions"], (json.dumps(list(ids)),))]
+        return records(StoredDecision, self._read(SQL["decisions"], (json.dumps(list(ids)),)))
 
     def _decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return [StoredDecision(*row) for row in self._all("decisions", json.dumps(list(ids)))]
+        return records(StoredDecision, self._all("decisions", json.dumps(list(ids))))
 
     def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
         rows, cut = self._read_some(SQL["resumes"], (id, after, -1 if limit is None else limit), most_bytes)
-        return Found.of((ResumeRequest(*row) for row in rows), cut)
+        return Found.of(records(ResumeRequest, rows), cut)
 
     def last_resumes(self, id: str) -> list[ResumeRequest]:
-        return [ResumeRequest(*row) for row in self._read(SQL["last_resumes"], {"id": id})]
-
-
-def _stored(row: Sequence[Any]) -> StoredApproval:
-    approval = StoredApproval(*row)
-    return approval.replace(four_eyes=bool(approval.four_eyes), held=bool(approval.held))
+        return records(ResumeRequest, self._read(SQL["last_resumes"], {"id": id}))
