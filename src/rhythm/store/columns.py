@@ -22,6 +22,7 @@ from operator import attrgetter
 from typing import Any
 
 from rhythm.record import Record
+from rhythm.store.access import AuditRow, Grant, StoredToken
 from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.base import (
     Beat,
@@ -45,8 +46,9 @@ from rhythm.store.rows import field_types
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    Beat, Claim, Declaration, Definition, Done, Execution, Listed, Loaded, LoadedTask, Mail, NewApproval, NewExecution,
-    ResumeRequest, Retry, SeenWorker, StoredApproval, StoredDecision, StoredExecution, StoredSignal, StoredTimer, Trigger,
+    AuditRow, Beat, Claim, Declaration, Definition, Done, Execution, Grant, Listed, Loaded, LoadedTask, Mail, NewApproval, NewExecution,
+    ResumeRequest, Retry, SeenWorker, StoredApproval, StoredDecision, StoredExecution, StoredSignal, StoredTimer, StoredToken,
+    Trigger,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
@@ -54,11 +56,13 @@ NO_COLUMNS: Mapping[type[Record], str] = {
     Beat: "worker dead_after_s",
     Definition: "source on queue timeout_s schedules",
     Done: "n value took_us",
+    Grant: "expires_s",
     NewApproval: "timeout_s",
     NewExecution: "timeout_s delay_s later_us snapshot failed contributors",
     StoredExecution: "source seq statement snapshot owned awaiting ends_alike",
     StoredSignal: "source",
     StoredTimer: "anew",
+    StoredToken: "now",
 }
 US = 1_000_000
 

@@ -157,6 +157,12 @@ def records(record: type[R], rows: list[Any]) -> list[R]:
     return list(map(rows.columns.reader(record), rows))
 
 
+def record_of(record: type[R], named: Mapping[str, Any]) -> R:
+    """A record of what the database tells by name itself, in an object of JSON."""
+    made: R = Columns(named, STORED).reader(record)(tuple(named.values()))
+    return made
+
+
 def records_with(record: type[R], rows: list[Any], *beside: str) -> list[tuple[R, Any]]:
     """The rows of a statement as records, each with the value of a column that is not its own; with the values, of several."""
     if not rows:

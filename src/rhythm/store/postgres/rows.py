@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.access import Actor, authorise, stored_token
+from rhythm.store.access import Actor, StoredToken, authorise
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
@@ -20,7 +20,7 @@ from rhythm.store.columns import new_execution
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
-from rhythm.store.rows import fields, records
+from rhythm.store.rows import fields, record_of, records
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -135,8 +135,8 @@ class Rows:
     def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
         rows = self._inserted([new_execution(new) for new in executions], now, actor)
-        created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
-        now = rows[0][1] - later[rows[0][0]] if rows else 0
+        created, later = {id for id, _ in rows}, {new.id: new.later_us for new in executions}
+        now = next((created_at - later[id] for id, created_at in rows), 0)
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
         self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
         self.insert_blobs(contexts)
@@ -149,8 +149,9 @@ class Rows:
             return self.db.batch("insert_executions", columns, now=now)
         rows = self.db.batch("insert_executions", columns, "shared_token", now=now, token=actor.token)
         if rows:
-            authorise(actor, stored_token(rows[0][2]) if rows[0][2] else None)
-        return rows
+            _, _, token = rows[0]
+            authorise(actor, record_of(StoredToken, token) if token else None)
+        return [(id, created_at) for id, created_at, _ in rows]
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """The large ones of these snapshots, by execution; what was there before is gone."""
