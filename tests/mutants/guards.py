@@ -1395,11 +1395,11 @@ SLOTS = (
         "what runs is read after the schedule", (f"{SCHEDULES}what_runs_is_read_after_the_schedule",),
         (
             Change("store/sqlite/schedules.py", "look_at_schedules", 'found = self._read(SQL["schedules"], given)', "pass"),
-            Change(LITE_SCHEDULES, "look_at_schedules", "for row in found]", 'for row in self._read(SQL["schedules"], given)]'),
+            Change(LITE_SCHEDULES, "look_at_schedules", "(Schedule, found,", '(Schedule, self._read(SQL["schedules"], given),'),
         ),
         (
-            Change("store/postgres/schedules.py", "look_at_schedules", 'rows = self.db.all("schedules", names=list(names))', "pass"),
-            Change(PG_SCHEDULES, "look_at_schedules", "for row in rows]", 'for row in self.db.all("schedules", names=list(names))]'),
+            Change("store/postgres/schedules.py", "look_at_schedules", 'found = _read(self.db.all("schedules", names=list(names)))', "pass"),
+            Change(PG_SCHEDULES, "look_at_schedules", "now in found]", 'now in _read(self.db.all("schedules", names=list(names)))]'),
         ),
     ),
     Guard(

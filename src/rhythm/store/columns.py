@@ -43,12 +43,13 @@ from rhythm.store.base import (
     StoredTimer,
 )
 from rhythm.store.rows import field_types
+from rhythm.store.schedules import Fire, Schedule
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    AuditRow, Beat, Claim, Declaration, Definition, Done, Execution, Grant, Listed, Loaded, LoadedTask, Mail, NewApproval, NewExecution,
-    ResumeRequest, Retry, SeenWorker, StoredApproval, StoredDecision, StoredExecution, StoredSignal, StoredTimer, StoredToken,
-    Trigger,
+    AuditRow, Beat, Claim, Declaration, Definition, Done, Execution, Fire, Grant, Listed, Loaded, LoadedTask,
+    Mail, NewApproval, NewExecution, ResumeRequest, Retry, Schedule, SeenWorker, StoredApproval, StoredDecision,
+    StoredExecution, StoredSignal, StoredTimer, StoredToken, Trigger,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
