@@ -1184,7 +1184,7 @@ PEOPLE = (
     Guard(
         "an approval that expires wakes", approvals("an_approval_expires_at_its_time_and_not_before"),
         people("sqlite", "_end_approval", "self._wake(approval.execution_id, now)", "pass"),
-        pg_code("_fire", "*(row[0] for row in (*timers, *waits)), *asked]", "*(row[0] for row in (*timers, *waits))]"),
+        pg_code("_fire", "*(id for id, _ in (*timers, *waits)), *asked]", "*(id for id, _ in (*timers, *waits))]"),
     ),
     Guard(
         "a decision takes the role", approvals("what_is_refused_leaves_no_trace"),
@@ -1398,7 +1398,7 @@ SLOTS = (
             Change(LITE_SCHEDULES, "look_at_schedules", "(Schedule, found,", '(Schedule, self._read(SQL["schedules"], given),'),
         ),
         (
-            Change("store/postgres/schedules.py", "look_at_schedules", 'found = _read(self.db.all("schedules", names=list(names)))', "pass"),
+            Change(PG_SCHEDULES, "look_at_schedules", 'found = _read(self.db.all("schedules", names=list(names)))', "pass"),
             Change(PG_SCHEDULES, "look_at_schedules", "now in found]", 'now in _read(self.db.all("schedules", names=list(names)))]'),
         ),
     ),
@@ -1800,7 +1800,7 @@ SERVED = (
     Guard(
         "what is not on a page is not read", ("tests/http/test_pages.py::test_what_is_not_on_a_page_is_not_read",),
         (Change("store/reading.py", "up_to", "if taken and size >= most_bytes:", "if False:"),),
-        (Change("store/postgres/connection.py", "some", "WHERE before < %(most_bytes)s", "WHERE before < %(most_bytes)s + 1000000000"),),
+        (Change("store/postgres/connection.py", "some", "bytes_before < %(most_bytes)s", "bytes_before < %(most_bytes)s + 1000000000"),),
     ),
     Guard(
         "a retry reads no more than it may", (f"{RETRIES}retry_that_would_read_too_much_is_refused_before_it_is_read",),

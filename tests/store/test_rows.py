@@ -63,6 +63,7 @@ def test_column_that_is_missing_or_unknown_is_an_error(names: str, problem: str)
         ("SELECT {Mail} FROM x", "SELECT id, name, payload, received_at FROM x"),
         ("{s.Mail but payload, name}, 1 AS name", "s.id AS id, s.received_at AS received_at, 1 AS name"),
         ("VALUES ({:Mail})", "VALUES (:id, :name, :payload, :received_at)"),
+        ("{$Mail but id, name, payload}", "json_extract(value, '$.received_at') AS received_at"),
         ("unnest({%Mail})", "unnest(%(id)s::text[], %(name)s::text[], %(payload)s::text[], %(received_at)s::bigint[])"),
         ("{%old_Mail but id, name}", "%(old_payload)s::text[], %(old_received_at)s::bigint[]"),
         ("SET {Mail = excluded but id, payload}", "SET name = excluded.name, received_at = excluded.received_at"),

@@ -635,6 +635,11 @@ class Transition(Record):
     error: str | None = None
 
 
+def with_names(read: Iterable[Any]) -> list[Transition]:
+    """Transitions with the names of their statuses, which were read as they are stored."""
+    return [each.replace(from_status=STATUS_NAMES[each.from_status], to_status=STATUS_NAMES[each.to_status]) for each in read]
+
+
 class Finding(Record):
     """A rule that is broken: `subject` is the id of an execution. Of `of` such findings only the first are told."""
 

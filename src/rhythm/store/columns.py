@@ -24,8 +24,10 @@ from typing import Any
 from rhythm.record import Record
 from rhythm.store.access import AuditRow, Grant, StoredToken
 from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
+from rhythm.store.audited import DecisionTold, TokenAct, TokenRow
 from rhythm.store.base import (
     Beat,
+    Child,
     Claim,
     Declaration,
     Definition,
@@ -35,21 +37,28 @@ from rhythm.store.base import (
     Loaded,
     LoadedTask,
     Mail,
+    Mailed,
     NewExecution,
+    NewWait,
     Retry,
     SeenWorker,
     StoredExecution,
     StoredSignal,
     StoredTimer,
+    Transition,
 )
+from rhythm.store.events import Event, Wait
+from rhythm.store.operating import Standing
+from rhythm.store.reading import Place
 from rhythm.store.rows import field_types
 from rhythm.store.schedules import Fire, Schedule
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    AuditRow, Beat, Claim, Declaration, Definition, Done, Execution, Fire, Grant, Listed, Loaded, LoadedTask,
-    Mail, NewApproval, NewExecution, ResumeRequest, Retry, Schedule, SeenWorker, StoredApproval, StoredDecision,
-    StoredExecution, StoredSignal, StoredTimer, StoredToken, Trigger,
+    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution, Fire, Grant, Listed,
+    Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place, ResumeRequest, Retry, Schedule,
+    SeenWorker, Standing, StoredApproval, StoredDecision, StoredExecution, StoredSignal, StoredTimer, StoredToken,
+    TokenAct, TokenRow, Transition, Trigger, Wait,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
@@ -60,6 +69,7 @@ NO_COLUMNS: Mapping[type[Record], str] = {
     Grant: "expires_s",
     NewApproval: "timeout_s",
     NewExecution: "timeout_s delay_s later_us snapshot failed contributors",
+    NewWait: "timeout_s",
     StoredExecution: "source seq statement snapshot owned awaiting ends_alike",
     StoredSignal: "source",
     StoredTimer: "anew",

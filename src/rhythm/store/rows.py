@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -64,17 +64,17 @@ class Columns:
 
 
 def _reader(record: type[Record], names: tuple[str, ...], converts: list[tuple[str, Convert]], beside: tuple[str, ...]) -> Reader:
-    new = object.__new__
+    new, named = object.__new__, partial(zip, names)  # as many names as values: both are from one answer
 
     def read(row: Row) -> Any:
         made = new(record)
-        made.__dict__.update(zip(names, row, strict=True))
+        made.__dict__.update(named(row))
         return made
 
     def read_converted(row: Row) -> Any:
         made = new(record)
         fields = made.__dict__
-        fields.update(zip(names, row, strict=True))
+        fields.update(named(row))
         for name, convert in converts:
             fields[name] = convert(fields[name])
         return made
@@ -82,7 +82,7 @@ def _reader(record: type[Record], names: tuple[str, ...], converts: list[tuple[s
     def read_with(row: Row) -> Any:
         made = new(record)
         fields = made.__dict__
-        fields.update(zip(names, row, strict=True))
+        fields.update(named(row))
         for name, convert in converts:
             fields[name] = convert(fields[name])
         for name in beside:

@@ -175,17 +175,18 @@ class Connection:
             return self.rows(text, values), False
         size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in large).encode()
         cursor = self.query(
-            b"SELECT * FROM (SELECT r.*, count(*) OVER () AS there, sum(size) OVER (ORDER BY place) - size AS before FROM ("
-            b"SELECT t.*, row_number() OVER () AS place, " + size + b" AS size FROM (" + text + b") t) r) s "
-            b"WHERE before < %(most_bytes)s ORDER BY place",
+            b"SELECT * FROM (SELECT r.*, count(*) OVER () AS row_count, "
+            b"sum(row_bytes) OVER (ORDER BY row_no) - row_bytes AS bytes_before FROM ("
+            b"SELECT t.*, row_number() OVER () AS row_no, " + size + b" AS row_bytes FROM (" + text + b") t) r) s "
+            b"WHERE bytes_before < %(most_bytes)s ORDER BY row_no",
             {**values, "most_bytes": most_bytes},
         )
         rows = cursor.fetchall()
         if not rows:
             return rows, False
-        *_, there, _ = rows[0]
-        own = len(rows[0]) - 4  # columns; after them come place, size, there and before
-        return NAMED.result(text, [row[:own] for row in rows], cursor), there > len(rows)
+        *_, row_count, _ = rows[0]
+        own = len(rows[0]) - 4  # columns of the statement; after them come the four that bound it
+        return NAMED.result(text, [row[:own] for row in rows], cursor), row_count > len(rows)
 
     def free(self, queues: Iterable[str]) -> None:
         """In these queues there is something to claim, once this is committed."""

@@ -86,7 +86,8 @@ class Flush:
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held back."""
         released = [fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases]
-        return {wait.type for turn in self.turns for wait in turn.waits} | {row[0] for row in self.db.batch("held_types", released)}
+        held = {type for (type,) in self.db.batch("held_types", released)}
+        return held | {wait.type for turn in self.turns for wait in turn.waits}
 
     def _related(self) -> list[str]:
         """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
@@ -97,7 +98,7 @@ class Flush:
         receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
         if not (ranges or ending or receivers):
             return []
-        return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
+        return [id for (id,) in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
         accepted = self._end_tasks()
@@ -167,7 +168,7 @@ class Flush:
             {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
             for turn in sorted(held, key=lambda turn: turn.id)
         ]
-        accepted = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
+        accepted = {id for (id,) in self.db.batch("advance_contexts", rows, now=self.now)}
         won = [turn for turn in held if turn.id in accepted]
         self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
         return won
@@ -210,10 +211,8 @@ class Flush:
 
     def _set_waits(self, won: Sequence[TurnCommit]) -> None:
         waits = [
-            dict(id=turn.id, n=wait.n, type=wait.type, wanted=wait.wanted, key=key_of(wait.wanted), held=wait.held,
-                 timeout_us=None if wait.timeout_s is None else int(wait.timeout_s * US))
-            for turn in won for wait in turn.waits
-        ]  # fmt: skip
+            fields(wait) | dict(id=turn.id, key=key_of(wait.wanted), timeout_us=_us(wait.timeout_s)) for turn in won for wait in turn.waits
+        ]
         self.db.batch("insert_waits", waits, now=self.now)
 
     def _set_approvals(self, won: Sequence[TurnCommit]) -> None:
@@ -271,7 +270,7 @@ class Flush:
             return delivered
         self.rows.call([signal.execution_id for signal in signals])
         rows = [mail_row(signal) for signal in signals]
-        sent = {row[0] for row in self.db.batch("insert_signals", rows, most=self.limits.signals, now=self.now)}
+        sent = {id for (id,) in self.db.batch("insert_signals", rows, most=self.limits.signals, now=self.now)}
         for signal in signals:
             if signal.id in sent and signal.sender is not None:
                 self.contributions.append((signal.execution_id, senders[signal.sender].provenance.contributors))
@@ -340,10 +339,10 @@ class Flush:
         by_end = {end: [turn for turn in won if turn.end == end] for end in ("own", "park", "yield", "finish")}
         self.db.batch("delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]])
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
-        left = {row[0] for row in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
+        left = {id for (id,) in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
         left |= {turn.id for turn in by_end["yield"]}
         stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]
-        wakes = {row[0]: row[2] for row in self.db.all("wakes_of", ids=stay)} if stay else {}
+        wakes = {id: wakes for id, _, wakes in self.db.all("wakes_of", ids=stay)} if stay else {}
         accepted = {turn.id for turn in won}
         return [self._answer(turn, turn.id in accepted, turn.id in left, wakes, promoted.get(turn.id, {})) for turn in self.turns]
 

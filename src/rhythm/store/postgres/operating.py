@@ -12,6 +12,7 @@ from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.rows import End
 from rhythm.store.postgres.session import alone, service, transaction
+from rhythm.store.rows import records
 
 CONDITIONS = {
     "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
@@ -95,7 +96,8 @@ class PostgresOperating(PostgresAccess, OperatingStore):
         return self.db.query(b"SELECT created_at, id FROM " + _meant(selection) + order, values).fetchall()
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
-        return {row[0]: Standing(*row) for row in self._all("standing", ids=list(ids))}
+        found = records(Standing, self._all("standing", ids=list(ids)))
+        return {standing.id: standing for standing in found}
 
 
 def _meant(selection: Selection) -> bytes:

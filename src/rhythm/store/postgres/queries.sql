@@ -442,10 +442,10 @@ SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s
 JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
 
 -- name: insert_waits
-INSERT INTO event_waits (execution_id, n, type, wanted, key, since, timeout_us, deadline_at, held)
-SELECT x.id, x.n, x.type, x.wanted, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
-FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(key)s::text[], %(timeout_us)s::bigint[],
-  %(held)s::bool[]) AS x(id, n, type, wanted, key, timeout_us, held) JOIN executions e ON e.id = x.id
+INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
+SELECT {x.NewWait}, x.id, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END
+FROM unnest({%NewWait}, %(id)s::text[], %(key)s::text[], %(timeout_us)s::bigint[]) AS x({NewWait}, id, key, timeout_us)
+JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
 -- Approvals too.
@@ -461,29 +461,26 @@ FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, fi
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
 
 -- name: insert_events
-INSERT INTO events (id, type, n, data, published_at, provenance)
-SELECT x.id, x.type, x.n, x.data, x.published_at, x.provenance
-FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[], %(provenance)s::text[])
-  AS x(id, type, n, data, published_at, provenance)
-ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at, provenance
+INSERT INTO events ({Event}) SELECT {x.Event} FROM unnest({%Event}) AS x({Event})
+ON CONFLICT (id) DO NOTHING RETURNING {Event}
 
 -- name: open_waits
 -- Waits that may take an event of one of these types and keys.
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
+SELECT {w.Wait} FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
 JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits_of
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+SELECT {w.Wait} FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits
-SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
+SELECT {NewWait}, timeout_us / 1e6::float8 AS timeout_s FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
 
 -- name: events_after
-SELECT e.id, e.type, e.n, e.data, e.published_at, e.provenance FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
+SELECT {e.Event} FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
 CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
 
 -- name: end_waits
@@ -821,7 +818,7 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
   WHERE e.parent_id = %(id)s AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
-SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = %(id)s ORDER BY seq
+SELECT {Transition} FROM history WHERE execution_id = %(id)s ORDER BY seq
 
 -- name: trace
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
@@ -842,14 +839,11 @@ moments AS (
     SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f
     CROSS JOIN LATERAL (SELECT t.requested_at, t.id FROM execution_resume_requests t WHERE t.execution_id = f.id ORDER BY t.id OFFSET 0) q
     WHERE f.type = 0 LIMIT %(turns)s))
-SELECT at, rank, length, child_no, id, kind, n FROM moments
-WHERE (at, rank, length, child_no, id, kind, n)
-  > (%(p_at)s, %(p_rank)s, %(p_length)s, %(p_child_no)s, %(p_id)s, %(p_kind)s, %(p_n)s)
-ORDER BY at, rank, length, child_no, id, kind, n LIMIT %(limit)s
+SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT %(limit)s
 
 -- name: moments
 -- What happened at these places, in their order.
-SELECT x.x, e.name, e.type, e.version, e.status,
+SELECT x.x AS place, e.name, e.type, e.version, e.status,
   CASE x.kind WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
   coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
   coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason

@@ -163,10 +163,10 @@ class Rows:
 
     def give_back(self, claims: Sequence[dict[str, Any]], delay_us: int = 0) -> None:
         freed = self.db.batch("release", claims, delay_us=delay_us)
-        self.db.free(row[0] for row in freed if delay_us <= 0)
+        self.db.free(queue for (queue,) in freed if delay_us <= 0)
 
     def free_delayed(self, ids: Sequence[str]) -> None:
-        self.db.free(row[0] for row in self.db.all("free_delayed", ids=ids))
+        self.db.free(queue for (queue,) in self.db.all("free_delayed", ids=ids))
 
     # whose data it is
 
@@ -186,7 +186,7 @@ class Rows:
         """The one way to a terminal status; it wakes the parents. The ids of those that had not ended before."""
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
         self.wake((parent for _, parent in ended), now)
-        return {row[0] for row in ended}
+        return {id for id, _ in ended}
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
@@ -219,7 +219,7 @@ class Rows:
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows, now=now)
         self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
-        self.notify([row[0] for row in self.db.batch("release_approvals", rows, now=now)], "requested", now)
+        self.notify([id for (id,) in self.db.batch("release_approvals", rows, now=now)], "requested", now)
         return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
     # people
@@ -239,7 +239,7 @@ class Rows:
         """Records what lets executions go on that were paused."""
         self.db.batch("insert_resumes", rows, now=now)
         if rows:
-            self.db.free(row[0] for row in self.db.all("queue_again", ids=[row["id"] for row in rows]))
+            self.db.free(queue for (queue,) in self.db.all("queue_again", ids=[row["id"] for row in rows]))
 
 
 def error(code: str, message: str, data: Any = None) -> str:

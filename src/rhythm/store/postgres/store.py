@@ -28,7 +28,6 @@ from rhythm.store.base import (
     LARGE,
     PENDING,
     SHORT_ERROR,
-    STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
@@ -232,7 +231,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
         """Those who have the keys of the new ones are asked to end, and keep them no longer. Those who had not ended already."""
-        keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        keyed = [id for (id,) in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
         cancelled = self._cancel(keyed) if keyed else {}
         if keyed:
             self.db.do("let_go_of_keys", ids=sorted(keyed))
@@ -302,12 +301,12 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def _dead(self, held: Sequence[Ready], now: int) -> set[str]:
         """Which holders of these have still not beaten; it matters where a claim has not expired."""
         holders = sorted({row.claimed_by for row in held if row.claimed_by is not None and not _expired(row, now)})
-        return {row[0] for row in self.db.all("dead_workers", ids=holders, now=now)} if holders else set()
+        return {id for (id,) in self.db.all("dead_workers", ids=holders, now=now)} if holders else set()
 
     def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
         """They are free again; a task that was there when so many workers died fails, however many attempts it has left."""
         given_up = {row.id: row for row in lost if row.crashes + 1 >= crash_limit}
-        self.db.free(row[0] for row in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
+        self.db.free(queue for (queue,) in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
             End(row.id, FAILED, crashed("its worker died", row.crashes + 1), row.fence, row.claimed_by, row.attempt)
@@ -319,8 +318,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         """They are free again, and a turn of their old owners would find a newer fence. Always the same turn: it fails."""
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
         rescued = self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()])
-        self.db.free(row[2] for row in rescued)
-        crashes = {row[0]: row[1] for row in rescued}
+        self.db.free(queue for _, _, queue in rescued)
+        crashes = {id: times for id, times, _ in rescued}
         looping = [id for id, times in crashes.items() if times >= crash_limit]
         self.db.do("delete_ready", ids=looping)
         if looping:
@@ -346,7 +345,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         """The beat is the last that is done, so it was sent if this succeeds; and it is read after the claims were prolonged: what is
         still there under its fence, and was not prolonged, was locked."""
-        kept = {row[0] for row in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
+        kept = {id for (id,) in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
         mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)})
         return Mine(mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence))
 
@@ -358,7 +357,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return records(SeenWorker, self._all("workers"))
 
     def paused_queues(self) -> frozenset[str]:
-        return frozenset(row[0] for row in self._all("paused_queues"))
+        return frozenset(name for (name,) in self._all("paused_queues"))
 
     @transaction
     def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
@@ -375,7 +374,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return self._queues(self.db.now())
 
     def _queues(self, now: int) -> list[Queue]:
-        return [Queue(*(*row, now)) for row in self._ask("queues", now=now)]
+        return records(Queue, self._ask("queues", now=now))
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:
@@ -398,13 +397,13 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return records(LoadedTask, self.db.all("load_tasks", ids=list(ids)))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
-        return {row[0] for row in self._all("cancelled", ids=list(ids))}
+        return {id for (id,) in self._all("cancelled", ids=list(ids))}
 
     @alone
     def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
         groups = [need for need in needed if need.whole and len(need.numbers) > 1]
         asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
-        undecided = {row[0] for row in self.db.batch("undecided", asked)}
+        undecided = {id for (id,) in self.db.batch("undecided", asked)}
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
         rows = self._ended([need for need in needed if need.id not in undecided], brief)
         for outcome, id in records_with(ChildOutcome, rows, "id"):
@@ -475,7 +474,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
-        found = {row[0]: row[1:] for row in self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])}
+        rows = self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])
+        found = {id: (wakes, parked) for id, wakes, parked in rows}
         return [_parked(claim.id, *found.get(claim.id, (None, False))) for claim in claims]
 
     @alone
@@ -603,34 +603,34 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         """How many, when the timers among them were due, and when the next is."""
         timers = self.db.all("due_timers", now=now, limit=limit)
         waits = self.db.all("due_waits", now=now, limit=limit)
-        delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
+        delayed = [id for (id,) in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
         approvals = self.db.all("due_approvals", now=now, limit=limit)
         pauses = self.db.all("due_pauses", now=now, limit=limit)
-        asked = [*(row[1] for row in approvals), *(id for id, held in pauses if not held)]
+        asked = [*(execution_id for _, execution_id in approvals), *(id for id, held in pauses if not held)]
         due = any((timers, waits, delayed, late, asked))
         count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
         if approvals or pauses:
-            count += self._fire_people([row[0] for row in approvals], pauses, now)
+            count += self._fire_people([id for id, _ in approvals], pauses, now)
         return count, fired, self.db.all("next_due")[0][0]
 
     def _fire(
         self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], asked: Sequence[str], now: int
     ) -> tuple[int, list[int]]:
         """`asked`: those whose approval or pause is over, to be woken too."""
-        waiting = [*(row[0] for row in (*timers, *waits)), *asked]
-        self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
+        waiting = [*(id for id, _ in (*timers, *waits)), *asked]
+        self.rows.lock([*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
-        freed = [row[0] for row in self.db.all("free_due", ids=delayed, now=now)]
+        freed = [queue for (queue,) in self.db.all("free_due", ids=delayed, now=now)]
         self.db.free(freed)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
-            self.db.do("time_out", ids=[row[0] for row in late], now=now)
+            self.db.do("time_out", ids=[id for id, _, _ in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
         given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
         ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
-        return len(fired) + len(ended) + len(freed) + len(late), [row[0] for row in fired]
+        return len(fired) + len(ended) + len(freed) + len(late), [fire_at for (fire_at,) in fired]
 
     def sweep(self, limit: int) -> list[str]:
         found = self._all("cancelled_tasks", limit=limit)
@@ -638,8 +638,9 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @service
     def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
-        self.rows.lock(id for row in found for id in row[:2])
-        return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
+        self.rows.lock(locked for id, parent_id, _ in found for locked in (id, parent_id))
+        now = next(now for _, _, now in found)
+        return sorted(self.rows.end_unclaimed([id for id, _, _ in found], CANCELLED, CANCELLED_ERROR, now))
 
     def look(self, dead: bool = False) -> Look:
         (look,) = records(Look, self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S)))
@@ -651,7 +652,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def parked(self, after: str, limit: int) -> list[str]:
-        return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
+        return [id for (id,) in self.db.all("parked", after=after, limit=limit)]
 
     @alone
     def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -660,7 +661,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
         """One that has moved on before it was woken here was not stuck; the wake does no harm."""
-        made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        made = [id for (id,) in self.db.all("wake_parked", ids=list(stuck))]
         self.db.free([SYSTEM_QUEUE] if made else ())
         seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
         woken = [id for id in made if seqs.get(id) == stuck[id]]
@@ -673,7 +674,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def prune(self, older_than_s: float, limit: int) -> int:
         age_us = int(older_than_s * US)
-        roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
+        roots = [id for (id,) in self._all("old_roots", age_us=age_us, limit=limit)]
         if roots:
             self._prune(roots)
         return len(roots)
@@ -685,7 +686,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def prune_events(self, older_than_s: float, limit: int) -> int:
         old = self._all("old_events", age_us=_us(older_than_s), limit=limit)
-        return self._prune_events([row[0] for row in old], sorted({row[1] for row in old})) if old else 0
+        return self._prune_events([id for id, _ in old], sorted({type for _, type in old})) if old else 0
 
     @service
     def _prune_events(self, ids: Sequence[str], types: Sequence[str]) -> int:
@@ -731,7 +732,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return self._executions(text, values, brief, most_bytes)
 
     def names(self, prefixes: Sequence[str]) -> list[str]:
-        return [row[0] for row in self._all("names", prefixes=list(prefixes))]
+        return [name for (name,) in self._all("names", prefixes=list(prefixes))]
 
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._all("root_names", ids=list(ids)))
@@ -756,10 +757,11 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         rows = self.db.all("trace", **bounds, **{f"p_{name}": getattr(begin, name) for name in begin._fields})
-        places = [Place(*row) for row in rows]
+        places = records(Place, rows)
         wanted = {name: [getattr(place, name) for place in places] for name in ("id", "kind", "n")}
         found, cut = self.db.some(SQL["moments"], wanted, ("detail", "reason"), most_bytes) if places else ([], False)
-        return Found.of((Moment(places[row[0] - 1], *row[1:]) for row in found), cut)
+        read: list[Any] = records(Moment, found)  # each with the number of its place, from 1 on
+        return Found.of((moment.replace(place=places[moment.place - 1]) for moment in read), cut)
 
     @alone
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
@@ -767,7 +769,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def waits(self, id: str) -> list[NewWait]:
-        return [NewWait(*row) for row in self.db.all("waits", id=id)]
+        return records(NewWait, self.db.all("waits", id=id))
 
     @alone
     def due(self, id: str) -> dict[int, int]:
@@ -775,10 +777,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def history(self, id: str) -> list[Transition]:
-        return [
-            Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
-            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
-        ]
+        return base.with_names(records(Transition, self.db.all("history", id=id)))
 
     # doctor
 
@@ -796,7 +795,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def health(self) -> Health:
         self.db.freeze()
         now = self.db.now()
-        silent = tuple(Silent(*row) for row in self._ask("silent", now=now))
+        silent = tuple(records(Silent, self._ask("silent", now=now)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
         count, transaction_s, notifications = (
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
@@ -805,7 +804,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
-        return self.db.query(doctor_sql()[name], {**values, **columns}).fetchall()
+        return self.db.rows(doctor_sql()[name], {**values, **columns})
 
 
 @cache

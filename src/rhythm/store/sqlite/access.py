@@ -99,7 +99,8 @@ class SqliteAccess(Session, AccessStore):
         """Adds to the audit; without an actor nobody asked for it. For acts: see `_record`."""
         if actor is None or not acts:
             return
-        rows = chained(Head(*self._one("audit_head")), actor, acts, now)
+        (head,) = records(Head, self._all("audit_head"))
+        rows = chained(head, actor, acts, now)
         for row in rows:
             self._all("insert_audit", fields(row))
 

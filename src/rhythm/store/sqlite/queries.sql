@@ -287,7 +287,7 @@ SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finishe
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
 UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
   worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
-WHERE id = :id AND status < 5 RETURNING parent_id, type
+WHERE id = :id AND status < 5 RETURNING parent_id
 
 -- name: insert_done
 INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
@@ -299,8 +299,8 @@ VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fenc
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: insert_wait
-INSERT INTO event_waits (execution_id, n, type, wanted, key, since, timeout_us, deadline_at, held)
-SELECT :id, :n, :type, :wanted, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
+INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
+SELECT {:NewWait}, :id, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END FROM executions WHERE id = :id
 
 -- name: cancel_waits
 UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
@@ -323,25 +323,25 @@ DELETE FROM event_waits WHERE execution_id = ?
 INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
 
 -- name: insert_event
-INSERT INTO events (id, type, n, data, published_at, provenance) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+INSERT INTO events ({Event}) VALUES ({:Event}) ON CONFLICT (id) DO NOTHING
 
 -- name: open_waits
 -- Waits that may take an event with one of these keys.
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM json_each(:keys) x CROSS JOIN event_waits w
+SELECT {w.Wait} FROM json_each(:keys) x CROSS JOIN event_waits w
 WHERE w.type = :type AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
 
 -- name: waits_of
-SELECT execution_id, n, type, wanted, since FROM event_waits
+SELECT {Wait} FROM event_waits
 WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
 
 -- name: waits
-SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
+SELECT {NewWait}, timeout_us / 1e6 AS timeout_s FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
 
 -- name: events_after
-SELECT id, type, n, data, published_at, provenance FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
+SELECT {Event} FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
 
 -- name: end_wait
 UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
@@ -374,6 +374,7 @@ RETURNING id, type, queue, priority, attempt
 UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? AND consumed_seq IS NULL
 
 -- name: insert_history
+-- In the order in which `_tell` gives them, which is the only one who does: every turn comes by here.
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: delay_task
@@ -535,7 +536,7 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
   WHERE e.parent_id = :id AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
-SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
+SELECT {Transition} FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: trace
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
@@ -555,15 +556,14 @@ moments AS (
     SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f CROSS JOIN execution_resume_requests q INDEXED BY resumes_of
       ON q.execution_id = f.id
     WHERE f.type = 0 LIMIT :turns))
-SELECT at, rank, length, child_no, id, kind, n FROM moments
-WHERE (at, rank, length, child_no, id, kind, n) > (:p_at, :p_rank, :p_length, :p_child_no, :p_id, :p_kind, :p_n)
-ORDER BY at, rank, length, child_no, id, kind, n LIMIT :limit
+SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT :limit
 
 -- name: moments
 -- What happened at these places [id, kind, n], in their order.
-SELECT x.key, e.name, e.type, e.version, e.status,
-  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END,
-  coalesce(h.cause, q.triggered_by, ''), coalesce(h.worker, ''), coalesce(h.statement, 0), coalesce(q.triggered_by_id, ''), coalesce(q.reason, '')
+SELECT x.key AS place, e.name AS name, e.type AS type, e.version AS version, e.status AS status,
+  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
+  coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
+  coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason
 FROM json_each(?) x CROSS JOIN executions e ON e.id = json_extract(x.value, '$[0]')
 LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.id AND h.seq = json_extract(x.value, '$[2]')
 LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')

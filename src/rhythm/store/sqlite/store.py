@@ -26,7 +26,6 @@ from rhythm.store.base import (
     ORDERLY,
     PENDING,
     SHORT_ERROR,
-    STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
@@ -85,7 +84,7 @@ from rhythm.store.sqlite.approvals import SqliteApprovals
 from rhythm.store.sqlite.operating import SqliteOperating
 from rhythm.store.sqlite.rows import Known
 from rhythm.store.sqlite.schedules import SqliteSchedules
-from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
+from rhythm.store.sqlite.session import NAMED, PACKAGE, SQL, US, connect
 from rhythm.store.triggers import Trigger, triggered
 
 LAST = 2**62  # a child number beyond all others
@@ -224,7 +223,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             ids: list[str] = []
             for (queue,) in self._all("open_queues", json.dumps(wanted)):
                 if len(ids) < limit:
-                    ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
+                    ids += [id for (id,) in self._all("free_rows", queue, limit - len(ids))]
             if not ids:
                 return []
             fence, expires = self._one("fences_up", len(ids))[0] - len(ids), self.clock() + int(ttl_s * US)
@@ -279,7 +278,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             (found,) = self._known([id]).values()
             self._all("delete_ready", id)
             self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
-            self._all("insert_history", id, seq + 1, raised, worker, found.status, FAILED, "crash loop", 0, now, None)
+            self._tell(id, seq + 1, raised, worker, "crash loop", now, found.status, FAILED)
             self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
 
     # workers and queues
@@ -412,9 +411,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         error = value if to != COMPLETED and turn.end == "finish" else None
         if (upto := turn.resumed_upto(wakes)) is not None:
             self._executed(turn.id, upto, error, now)
-        self._all(
-            "insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, known.status, to, turn.cause, turn.statement, now, error
-        )
+        told = turn.seq + 1, turn.fence, turn.worker, turn.cause, now
+        self._tell(turn.id, *told, known.status, to, turn.statement, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
@@ -423,6 +421,22 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker}
             self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
+
+    def _tell(
+        self,
+        id: str,
+        seq: int,
+        fence: int,
+        worker: str,
+        cause: str,
+        now: int,
+        before: int = PENDING,
+        after: int = PENDING,
+        statement: int = 0,
+        error: str | None = None,
+    ) -> None:
+        """Adds to the history of an execution."""
+        self._all("insert_history", id, seq, fence, worker, before, after, cause, statement, now, error)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
@@ -468,8 +482,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if new.child_no not in turn.promoted:
                 self._start(new, now)
             if new.failed is not None:
-                told = PENDING, PENDING, "attempt failed", 0, now, new.failed
-                self._all("insert_history", new.id, new.attempt, turn.fence, turn.worker, *told)
+                self._tell(new.id, new.attempt, turn.fence, turn.worker, "attempt failed", now, error=new.failed)
         for timer in turn.timers:
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
@@ -477,19 +490,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         opened = [wait.n for wait in turn.waits if not wait.held]
         for wait in turn.waits:
             timeout_us = None if wait.timeout_s is None else int(wait.timeout_s * US)
-            self._all(
-                "insert_wait",
-                {
-                    "id": turn.id,
-                    "n": wait.n,
-                    "type": wait.type,
-                    "wanted": wait.wanted,
-                    "key": key_of(wait.wanted),
-                    "timeout_us": timeout_us,
-                    "held": int(wait.held),
-                    "now": now,
-                },
-            )
+            place = {"id": turn.id, "key": key_of(wait.wanted), "timeout_us": timeout_us, "now": now}
+            self._all("insert_wait", fields(wait) | place)
         for approval in turn.approvals:
             self._request(turn.id, approval, now)
         for first, last in turn.cancels:
@@ -527,7 +529,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         self._release_approvals(id, first, last, now)
         for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last, "now": now}):
             self._make_ready(child, type, queue, priority, attempt, now)
-        return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
+        return [n for (n,) in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
         if status in ORDERLY:
@@ -574,7 +576,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             noted = {"id": end.id, "attempt": attempt - (not end.counts), "now": now, "worker": end.worker, "took_us": end.took_us}
             self._all("note_attempt", noted)
             if end.counts:
-                self._all("insert_history", end.id, attempt, end.fence, end.worker, PENDING, PENDING, "attempt failed", 0, now, end.value)
+                self._tell(end.id, attempt, end.fence, end.worker, "attempt failed", now, error=end.value)
             return True
         self._count("delete_held", end.id, end.fence)
         status, value = (CANCELLED, _cancelled()) if cancelled and end.status != COMPLETED else (end.status, end.value)
@@ -668,10 +670,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         """To everyone whose wait is open; whoever waits later looks for it."""
         n, provenance = self._one("next_event", event.type)[0], dump_provenance(sender.provenance) if sender else None
         new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
-        if not self._count("insert_event", *new.astuple()):
+        if not self._count("insert_event", fields(new)):
             return False
         keys = json.dumps(sorted(keys_of(json.loads(event.data))))
-        waits = [Wait(*row) for row in self._all("open_waits", {"type": event.type, "keys": keys})]
+        waits = records(Wait, self._all("open_waits", {"type": event.type, "keys": keys}))
         self._end_waits(matches(waits, [new]), now)
         self._trigger(new, sender.name if sender else None, now)
         return True
@@ -684,12 +686,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
-        waits = [Wait(*row) for row in self._all("waits_of", id, json.dumps(list(numbers)))]
+        waits = records(Wait, self._all("waits_of", id, json.dumps(list(numbers))))
         seen = set(self._all("taken_events", id)) if waits else set()
         for type in dict.fromkeys(wait.type for wait in waits):
             open_ = [wait for wait in waits if wait.type == type]
             after = (min(wait.since for wait in open_), 0)
-            while open_ and (events := [Event(*row) for row in self._all("events_after", type, *after, PAGE)]):
+            while open_ and (events := records(Event, self._all("events_after", type, *after, PAGE))):
                 found = matches(open_, events, seen)
                 self._end_waits(found, now)
                 open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
@@ -760,7 +762,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         fence = self._one("next_fence")[0]
         seq = self._one("raise_context_fence", fence, id)[0]
         self._all("skip_turn", id)
-        self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
+        self._tell(id, seq + 1, fence, "", "terminated", now, status, CANCELLED, error=TERMINATED)
         self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None, wakes=False)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
@@ -955,25 +957,23 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         after_it = {f"p_{name}": getattr(begin, name) for name in begin._fields}
-        places = [Place(*row) for row in self._read(SQL["trace"], {**bounds, **after_it})]
+        places = records(Place, self._read(SQL["trace"], {**bounds, **after_it}))
         wanted = json.dumps([[place.id, place.kind, place.n] for place in places])
         rows, cut = self._read_some(SQL["moments"], (wanted,), most_bytes)
-        return Found.of((Moment(places[row[0]], *row[1:]) for row in rows), cut)
+        read: list[Any] = records(Moment, rows)  # each with the number of its place
+        return Found.of((moment.replace(place=places[moment.place]) for moment in read), cut)
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))
 
     def waits(self, id: str) -> list[NewWait]:
-        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._read(SQL["waits"], (id,))]
+        return records(NewWait, self._read(SQL["waits"], (id,)))
 
     def due(self, id: str) -> dict[int, int]:
         return dict(self._read(SQL["due"], {"id": id}))
 
     def history(self, id: str) -> list[Transition]:
-        return [
-            Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
-            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._read(SQL["history"], (id,))
-        ]
+        return base.with_names(records(Transition, self._read(SQL["history"], (id,))))
 
     # doctor
 
@@ -988,7 +988,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def health(self) -> Health:
         with self._snapshot() as ask:
             now = self.clock()
-            silent = tuple(Silent(*row) for row in ask("silent", now=now))
+            silent = tuple(records(Silent, ask("silent", now=now)))
             return Health(now, ask("count_executions")[0][0], tuple(_queues(ask, now)), silent=silent)
 
     @contextmanager
@@ -1008,7 +1008,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
         def ask(name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Any]:
             lists = {key: json.dumps(value) for key, value in {**values, "rows": rows}.items() if isinstance(value, list)}
-            return db.execute(doctor_sql()[name], {**values, **lists}).fetchall()
+            cursor = db.execute(doctor_sql()[name], {**values, **lists})
+            found = cursor.fetchall()
+            return NAMED.result(doctor_sql()[name], found, cursor) if found else found
 
         db.execute("BEGIN DEFERRED")
         try:
@@ -1018,7 +1020,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
 
 def _queues(ask: Ask, now: int) -> list[Queue]:
-    return [Queue(*(*row, now)) for row in ask("queues", now=now)]
+    return records(Queue, ask("queues", now=now))
 
 
 def _us(seconds: float) -> int:
