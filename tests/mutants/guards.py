@@ -1294,8 +1294,8 @@ HANDS = (
     ),
     Guard(
         "a turn passes on who had a hand in its family", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
-        lite_code("_sender", "json.loads(people)", "()"),
-        pg_code("senders", "sending_turn(*row)", "Sender(row[0], row[1])", "rows"),
+        lite_code("_sender", "sending_turn(family)", "sending_turn(family.replace(people=()))"),
+        pg_code("senders", "sending_turn(family)", "sending_turn(family.replace(people=()))", "rows"),
     ),
     Guard(
         "what an event starts begins with its contributors", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),

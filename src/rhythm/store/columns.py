@@ -1,17 +1,20 @@
-"""The columns of statements, from the fields of records: one list for each record, whatever reads or writes it, on both databases.
+"""The columns of statements, made from the fields of records.
+
+A record has one list of columns, whatever reads or writes it, on both databases.
 
 In an `.sql` file the name of a record stands for its columns:
 
     {Claim}                 id, kind, queue …
     {e.Claim}               e.id AS id, e.kind AS kind, e.queue AS queue …
-    {:Claim}                :id, :kind …, or %(id)s, %(kind)s …      the values that are given
-    {%Claim}                %(id)s::text[], %(kind)s::bigint[] …     an array of values for each (PostgreSQL)
-    {$Claim}                json_extract(value, '$.id') AS id …      of an object of a JSON list (SQLite)
+    {:Claim}                :id, :kind …, or %(id)s, %(kind)s …    the values that are given
+    {%Claim}                %(id)s::text[], %(kind)s::bigint[] …   arrays of values (PostgreSQL)
+    {$Claim}                json_extract(value, '$.id') AS id …    of a list of objects (SQLite)
     {%old_Claim}            %(old_id)s::text[] …
     {Claim = excluded}      id = excluded.id, kind = excluded.kind …
     {e.Claim but id, kind}  all but these, which the statement gets from elsewhere
 
-Rows are read by name (`rows`), so what the statement gets from elsewhere may stand anywhere in its list, with `AS` its name.
+Rows are read by name (`rows`), so what the statement gets from elsewhere may stand anywhere in its
+list, with `AS` its name.
 """
 
 from __future__ import annotations
@@ -55,10 +58,10 @@ from rhythm.store.schedules import Fire, Schedule
 from rhythm.store.triggers import Trigger
 
 RECORDS: tuple[type[Record], ...] = (
-    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution, Fire, Grant, Listed,
-    Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place, ResumeRequest, Retry, Schedule,
-    SeenWorker, Standing, StoredApproval, StoredDecision, StoredExecution, StoredSignal, StoredTimer, StoredToken,
-    TokenAct, TokenRow, Transition, Trigger, Wait,
+    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution, Fire,
+    Grant, Listed, Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place,
+    ResumeRequest, Retry, Schedule, SeenWorker, Standing, StoredApproval, StoredDecision,
+    StoredExecution, StoredSignal, StoredTimer, StoredToken, TokenAct, TokenRow, Transition, Trigger, Wait,
 )  # fmt: skip
 
 # Fields that are no columns of the table: others are made of them, or they are of another table.
@@ -107,7 +110,7 @@ def new_execution(new: NewExecution) -> dict[str, Any]:
 
 
 def filled(text: str, value: str = ":{}") -> str:
-    """A statement with its columns in place of the names of records. `KeyError` for a record that is not known.
+    """A statement with its columns in place of the names of records; `KeyError` for an unknown one.
 
     `value`: how the database writes a value that is given by name.
     """

@@ -1,9 +1,11 @@
 """Rows as records, by the names of their columns.
 
-A row goes to the fields of a record that have the names of its columns, in whatever order either has them. A column without a
-field, and a field that must be there without a column, are errors when a statement is first read, never a wrong value.
+A row goes to the fields of a record that have the names of its columns, in whatever order either has
+them. A column without a field, and a field that must be there without a column, are errors when a
+statement is first read, never a wrong value.
 
-What is known by name is worked out once for each statement and record; to fill one costs as much as by position.
+What goes where is worked out once for each statement and record; to fill one costs no more than by
+position.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ Reader = Callable[[Row], Any]
 Convert = Callable[[Any], Any]
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
+def _names(stored: str | list[str]) -> tuple[str, ...]:
+    """Names, which are stored as JSON; PostgreSQL also collects them in an array."""
+    return tuple(json.loads(stored) if isinstance(stored, str) else stored)
 
 
-# How a field of this type is stored, where it is not as it is. SQLite has numbers for true and false.
+# What makes a field of this type of what is stored, where that is something else. SQLite has numbers
+# for true and false.
 STORED: Mapping[str, Convert] = {"tuple[str, ...]": _names}
 STORED_WITHOUT_BOOLEANS: Mapping[str, Convert] = {**STORED, "bool": bool}
 
@@ -43,7 +47,10 @@ class Columns:
         return self._readers.get(record) or self._made(record, record, ())
 
     def reader_with(self, record: type[Record], beside: tuple[str, ...]) -> Reader:
-        """What makes a record of a row, and tells the values of columns that are not its own (as `itemgetter` does)."""
+        """What makes a record of a row, and tells the values of columns that are not its own.
+
+        One column is told by its value, several by a tuple.
+        """
         return self._readers.get((record, beside)) or self._made((record, beside), record, beside)
 
     def _made(self, key: Any, record: type[Record], beside: tuple[str, ...]) -> Reader:
@@ -54,7 +61,7 @@ class Columns:
         return make
 
     def _refuse(self, record: type[Record], beside: tuple[str, ...]) -> None:
-        """`TypeError` unless each column has one place to go to, and each field that has no default gets a value."""
+        """`TypeError` unless each column has one place to go to, and each field has a value."""
         own = {*self.names} - {*beside}
         twice = {name for name in self.names if self.names.count(name) > 1}
         wrong = twice | (own - record._known) | (record._required - own) | ({*beside} - {*self.names})
@@ -129,7 +136,8 @@ class Statements:
         """The columns of a statement that has this row."""
         known = self._columns.get(text)
         if known is None:
-            described = zip(cursor.description, row, strict=False)  # what only bounds a result was cut off at the end of its rows
+            # A row may be shorter than described: what only bounds a result is cut off at its end.
+            described = zip(cursor.description, row, strict=False)
             known = self._columns[text] = Columns((column[0] for column, _ in described), self._stored)
         return known
 
@@ -164,7 +172,10 @@ def record_of(record: type[R], named: Mapping[str, Any]) -> R:
 
 
 def records_with(record: type[R], rows: list[Any], *beside: str) -> list[tuple[R, Any]]:
-    """The rows of a statement as records, each with the value of a column that is not its own; with the values, of several."""
+    """The rows of a statement as records, each with the value of a column that is not its own.
+
+    Of several columns it is a tuple of the values.
+    """
     if not rows:
         return []
     assert isinstance(rows, Result)

@@ -1,4 +1,7 @@
-"""SQL in files: statements by name, each under a line `-- name: what_it_does`, with the columns of records (`columns`) in place."""
+"""SQL in files: statements by name, each under a line `-- name: what_it_does`.
+
+Where they name a record, its columns are put in place (`columns`).
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ SELECT {Trigger} FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER B
 
 -- name: senders
 -- Executions whose turns publish events or send signals: who started their family, everyone who had a hand in it, and its authority.
-SELECT e.id, r.started_by, r.id, ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person), e.authority
+SELECT e.id, r.started_by, r.id AS root_id, e.authority,
+  ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person) AS people
 FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: insert_contributors

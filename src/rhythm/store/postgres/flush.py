@@ -44,10 +44,10 @@ class Member(Known):
     terminated: bool  # it is, or is below, one that was terminated
 
 
-# What the statement `step` writes of a turn. Whatever a turn has besides these takes the full way: a field that is added to
-# `TurnCommit` is never lost here, it makes turns slow until it is written by `step`, too.
+# What the statement `step` writes of a turn. Whatever a turn has besides these takes the full way: a
+# field that is added to `TurnCommit` is never lost here, it makes turns slow until `step` writes it.
 STEP = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
-STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))  # the answer tells how often it was woken, whatever the turn knew of it
+STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))  # the answer tells the wakes that there are
 _OTHERS = tuple(name for name in TurnCommit._fields if name not in STEP_FIELDS)
 _others_of = attrgetter(*_OTHERS)
 _UNUSED = _others_of(TurnCommit)  # their defaults

@@ -19,8 +19,8 @@ from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
-from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
-from rhythm.store.rows import fields, record_of, records
+from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
+from rhythm.store.rows import fields, record_of, records, records_with
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -98,7 +98,7 @@ class Rows:
     def call(self, ids: Sequence[str]) -> int:
         """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is. The time."""
         known = self.db.all("receivers", ids=list(ids))
-        now = known[0][2] if known else 0
+        now = next((now for _, _, now in known), 0)
         self.wake((id for id, held, _ in known if not held), now)
         self.keep_back([id for id, held, _ in known if held])
         return int(now)
@@ -178,7 +178,8 @@ class Rows:
     def senders(self, ids: Iterable[str | None]) -> dict[str, Sender]:
         """Who stands behind what the turns of these executions send, by execution."""
         asked = sorted({id for id in ids if id is not None})
-        return {id: sending_turn(*row) for id, *row in self.db.all("senders", ids=asked)} if asked else {}
+        rows = self.db.all("senders", ids=asked) if asked else []
+        return {id: sending_turn(family) for family, id in records_with(SendingFamily, rows, "id")}
 
     # ending
 

@@ -15,7 +15,8 @@ SELECT {Trigger} FROM event_triggers WHERE type = ? ORDER BY workflow
 
 -- name: sender
 -- An execution whose turn publishes events or sends signals: who started its family, everyone who had a hand in it, and its authority.
-SELECT r.started_by, r.id, (SELECT json_group_array(c.person) FROM execution_contributors c WHERE c.root_id = e.root_id), e.authority
+SELECT r.started_by AS started_by, r.id AS root_id, e.authority AS authority,
+  (SELECT json_group_array(c.person) FROM execution_contributors c WHERE c.root_id = e.root_id) AS people
 FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
 
 -- name: insert_contributor

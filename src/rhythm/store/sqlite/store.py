@@ -74,7 +74,15 @@ from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verifi
 from rhythm.store.events import PAGE, Event, Match, Wait, key_of, keys_of, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.operating import TERMINATED
-from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
+from rhythm.store.provenance import (
+    Sender,
+    SendingFamily,
+    dump_provenance,
+    load_provenance,
+    provenance_of,
+    sender_of,
+    sending_turn,
+)
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import Registered
@@ -656,8 +664,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return sender.provenance.allows("execution:signal", root)
 
     def _sender(self, id: str) -> Sender:
-        started_by, root_id, people, authority = self._one("sender", id)
-        return sending_turn(started_by, root_id, json.loads(people), authority)
+        (family,) = records(SendingFamily, self._all("sender", id))
+        return sending_turn(family)
 
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         with self._transaction():
