@@ -223,7 +223,7 @@ FENCES = (
     ),
     Guard(
         "turn: only under the claim that is in force", rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
-        lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", ""),
+        lite_code("_commit_turn", "fence != turn.fence or ", ""),
         pg_code("_holds", " and row.fence == item.fence", "", "flush"),
     ),
     Guard(
@@ -233,6 +233,16 @@ FENCES = (
     Guard(
         "step: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
         postgres=pg("step", " AND c.seq = x.seq", ""),
+    ),
+    Guard(
+        "step: nothing that its statement does not write",
+        ("tests/store/test_fast_path.py::test_turn_with_anything_that_a_step_does_not_write_takes_the_full_way",),
+        engine=pg_code("is_step", " and _others_of(turn) == _UNUSED", "", "flush"),
+    ),
+    Guard(
+        "step: its tasks are not left as they were",
+        ("tests/store/test_fast_path.py::test_large_snapshot_and_unchanged_tasks_take_the_full_way",),
+        engine=pg_code("is_step", "turn.owned is not None and ", "", "flush"),
     ),
     Guard(
         "a fence is never given out twice", rule("a_wake_after_the_park_makes_the_row_again"),
@@ -358,7 +368,7 @@ WAKES = (
     ),
     Guard(
         "what is held back is not woken", rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
-        lite_code("_deliver", "if not row[5]:", "if True:"),
+        lite_code("_deliver", "if not known.held:", "if True:"),
         pg_code("call", "self.wake((id for id, held, _ in known if not held), now)", "self.wake((row[0] for row in known), now)", "rows"),
     ),
     Guard(
@@ -703,7 +713,7 @@ ENDS = (
     ),
     Guard(
         "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
-        lite_code("_commit_turn", " or row[0] >= TERMINAL", ""),
+        lite_code("_commit_turn", " or known.status >= TERMINAL", ""),
         pg_code("_advance", " and self.known[turn.id].status < TERMINAL", "", "flush"),
     ),
     Guard(
@@ -727,7 +737,7 @@ ENDS = (
     ),
     Guard(
         "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_cancel", "if status >= TERMINAL:", "if False:"), pg("flag_cancel", " AND status < 5", ""),
+        lite_code("_cancel", " or known.status >= TERMINAL", ""), pg("flag_cancel", " AND status < 5", ""),
     ),
     Guard(
         "a pause comes too late for what has ended", rule("pausing_wakes_and_is_told_to_whoever_loads"),
@@ -735,16 +745,16 @@ ENDS = (
     ),
     Guard(
         "a signal comes too late for what has ended", rule("what_becomes_of_a_signal"),
-        lite_code("signal", "if row[0] >= TERMINAL:", "if False:"),
+        lite_code("signal", "if known.status >= TERMINAL:", "if False:"),
         pg_code("signal", "status is None or status >= TERMINAL", "status is None"),
     ),
     Guard(
         "a signal of a turn comes too late for what has ended", rule("a_signal_of_a_turn_to_one_that_has_ended_is_dropped"),
-        lite_code("_deliver", "or row[0] >= TERMINAL ", ""), pg("insert_signals", " AND e.status < 5", ""),
+        lite_code("_deliver", "or known.status >= TERMINAL ", ""), pg("insert_signals", " AND e.status < 5", ""),
     ),
     Guard(
         "an acknowledged cancel wins over the result", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_commit_turn", "CANCELLED if cancelled else turn.status", "turn.status"),
+        lite_code("_commit_turn", "CANCELLED if known.cancelled else turn.status", "turn.status"),
         pg_code("_to", "CANCELLED if turn.end == \"finish\" and self.known[turn.id].cancelled else turn.status", "turn.status", "flush"),
     ),
     Guard(
@@ -1057,7 +1067,7 @@ WORKER = (
 SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
-        engine=lite_code("_commit_turn", "held is None or held[0] != turn.fence or ", "")
+        engine=lite_code("_commit_turn", "fence != turn.fence or ", "")
         + lite("advance_context", " AND fence <= :fence", ""),
     ),
     Guard(
@@ -1178,7 +1188,7 @@ PEOPLE = (
     Guard(
         "an approval that expires wakes", approvals("an_approval_expires_at_its_time_and_not_before"),
         people("sqlite", "_end_approval", "self._wake(approval.execution_id, now)", "pass"),
-        pg_code("_fire", "*(row[0] for row in (*timers, *waits)), *asked]", "*(row[0] for row in (*timers, *waits))]"),
+        pg_code("_fire", "*(id for id, _ in (*timers, *waits)), *asked]", "*(id for id, _ in (*timers, *waits))]"),
     ),
     Guard(
         "a decision takes the role", approvals("what_is_refused_leaves_no_trace"),
@@ -1288,8 +1298,8 @@ HANDS = (
     ),
     Guard(
         "a turn passes on who had a hand in its family", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
-        lite_code("_sender", "json.loads(people)", "()"),
-        pg_code("senders", "sending_turn(*row)", "Sender(row[0], row[1])", "rows"),
+        lite_code("_sender", "sending_turn(family)", "sending_turn(family.replace(people=()))"),
+        pg_code("senders", "sending_turn(family)", "sending_turn(family.replace(people=()))", "rows"),
     ),
     Guard(
         "what an event starts begins with its contributors", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
@@ -1389,11 +1399,11 @@ SLOTS = (
         "what runs is read after the schedule", (f"{SCHEDULES}what_runs_is_read_after_the_schedule",),
         (
             Change("store/sqlite/schedules.py", "look_at_schedules", 'found = self._read(SQL["schedules"], given)', "pass"),
-            Change(LITE_SCHEDULES, "look_at_schedules", "for row in found]", 'for row in self._read(SQL["schedules"], given)]'),
+            Change(LITE_SCHEDULES, "look_at_schedules", "(Schedule, found,", '(Schedule, self._read(SQL["schedules"], given),'),
         ),
         (
-            Change("store/postgres/schedules.py", "look_at_schedules", 'rows = self.db.all("schedules", names=list(names))', "pass"),
-            Change(PG_SCHEDULES, "look_at_schedules", "for row in rows]", 'for row in self.db.all("schedules", names=list(names))]'),
+            Change(PG_SCHEDULES, "look_at_schedules", 'found = _read(self.db.all("schedules", names=list(names)))', "pass"),
+            Change(PG_SCHEDULES, "look_at_schedules", "now in found]", 'now in _read(self.db.all("schedules", names=list(names)))]'),
         ),
     ),
     Guard(
@@ -1794,7 +1804,7 @@ SERVED = (
     Guard(
         "what is not on a page is not read", ("tests/http/test_pages.py::test_what_is_not_on_a_page_is_not_read",),
         (Change("store/reading.py", "up_to", "if taken and size >= most_bytes:", "if False:"),),
-        (Change("store/postgres/connection.py", "some", "WHERE before < %(most_bytes)s", "WHERE before < %(most_bytes)s + 1000000000"),),
+        (Change("store/postgres/connection.py", "some", "bytes_before < %(most_bytes)s", "bytes_before < %(most_bytes)s + 1000000000"),),
     ),
     Guard(
         "a retry reads no more than it may", (f"{RETRIES}retry_that_would_read_too_much_is_refused_before_it_is_read",),

@@ -166,12 +166,6 @@ def authorise(actor: Actor, token: StoredToken | None) -> None:
         raise Denied(f"{what}, and nothing was done: ask again", "permission_missing")
 
 
-def stored_token(row: Sequence[Any]) -> StoredToken:
-    """A row of `api_tokens`, with the time at its end."""
-    roles, business, taken = (tuple(json.loads(text)) for text in row[3:6])
-    return StoredToken(*(*row[:3], roles, business, taken, *row[6:]))
-
-
 def fingerprint(hash: str) -> str:
     """By what the audit knows the secret of a token again: a hash of its hash, which opens nothing."""
     from hashlib import sha256

@@ -321,15 +321,17 @@ class ChildOutcome(Record):
 
 
 SHORT_ERROR = 1024  # characters of an error that those who only look are told
-BRIEF_OUTCOME = f"id, n, status, CASE WHEN status <> {COMPLETED} AND length(value) <= {SHORT_ERROR} THEN value END, ended_at, type, name"
+BRIEF_OUTCOME = (
+    f"id, n, status, CASE WHEN status <> {COMPLETED} AND length(value) <= {SHORT_ERROR} THEN value END AS value, ended_at, type, name"
+)
 _UNTOLD = {EVENT: '{"id":"","data":null,"at":0}', APPROVAL: "{}"}
 UNTOLD_ERROR = '{"code":"","message":"","data":null}'
 
 
-def brief_outcome(n: int, status: int, error: str | None, ended_at: int, type: int | None, name: str) -> ChildOutcome:
+def brief_outcome(read: ChildOutcome) -> ChildOutcome:
     """An outcome of which no more was read than a short error: something of its kind stands for the rest."""
-    untold = _UNTOLD.get(type or 0, "null" if status == COMPLETED else UNTOLD_ERROR)
-    return ChildOutcome(n, status, error or untold, ended_at, type, name)
+    untold = _UNTOLD.get(read.type or 0, "null" if read.status == COMPLETED else UNTOLD_ERROR)
+    return read.replace(value=read.value or untold)
 
 
 class Mail(Record):
@@ -631,6 +633,11 @@ class Transition(Record):
     statement: int
     at: int
     error: str | None = None
+
+
+def with_names(read: Iterable[Any]) -> list[Transition]:
+    """Transitions with the names of their statuses, which were read as they are stored."""
+    return [each.replace(from_status=STATUS_NAMES[each.from_status], to_status=STATUS_NAMES[each.to_status]) for each in read]
 
 
 class Finding(Record):

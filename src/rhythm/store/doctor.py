@@ -16,6 +16,7 @@ from rhythm.store.access import HIGHEST, LOWEST, MOST_PROBLEMS, PAGE, PAGE_SIZE,
 from rhythm.store.approvals import DecisionMade, decided_with_a_hand
 from rhythm.store.audited import DecisionTold, TokenAct, TokenRow, Told, other_decisions, other_tokens, told_of_tokens
 from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
+from rhythm.store.rows import records
 
 TOLD = 20  # findings of one rule; the others are only counted
 DECISIONS = 100  # that are compared with the audit at a time: their comments may be long
@@ -166,17 +167,18 @@ class Evidence:
         """The workflows that have not ended, of `page` contexts at a time."""
         after = ""
         while rows := self.ask("contexts", after=after, limit=page):
-            after = rows[-1][0]
-            yield [Live(*row) for row in rows if row[1] is not None and row[1] < TERMINAL]
+            page_read = records(Live, rows)
+            after = page_read[-1].id
+            yield [live for live in page_read if live.status is not None and live.status < TERMINAL]
 
     def children(self, ids: Sequence[str]) -> list[Child]:
-        return [Child(*row) for row in self.ask("children_by_id", ids=list(ids))] if ids else []
+        return records(Child, self.ask("children_by_id", ids=list(ids))) if ids else []
 
     def timers(self, numbers: Sequence[tuple[str, int]]) -> list[Timer]:
-        return [Timer(*row) for row in self.ask("timers_by_number", numbers)] if numbers else []
+        return records(Timer, self.ask("timers_by_number", numbers)) if numbers else []
 
     def mail(self, ids: Sequence[str]) -> list[Mailed]:
-        return [Mailed(*row) for row in self.ask("mailboxes", ids=list(ids))]
+        return records(Mailed, self.ask("mailboxes", ids=list(ids)))
 
 
 Judge = Callable[[Evidence], Iterable[Finding]]
@@ -203,7 +205,7 @@ def examine(ask: Ask, names: Iterable[str], now: int, grace_s: float, judge: Jud
 
 def _decided_with_a_hand(ask: Ask) -> Iterator[tuple[str, str]]:
     after = ("", -1)
-    while page := [DecisionMade(*row) for row in ask("decisions_made", id=after[0], n=after[1], limit=DECISIONS)]:
+    while page := records(DecisionMade, ask("decisions_made", id=after[0], n=after[1], limit=DECISIONS)):
         yield from decided_with_a_hand(page)
         after = (page[-1].approval_id, page[-1].n)
 
@@ -211,7 +213,7 @@ def _decided_with_a_hand(ask: Ask) -> Iterator[tuple[str, str]]:
 def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
     """Decisions that the audit tells otherwise."""
     after = ("", -1)
-    while page := [DecisionTold(*row) for row in ask("decisions_told", id=after[0], n=after[1], limit=DECISIONS)]:
+    while page := records(DecisionTold, ask("decisions_told", id=after[0], n=after[1], limit=DECISIONS)):
         yield from other_decisions(page)
         after = (page[-1].approval_id, page[-1].n)
 
@@ -219,10 +221,10 @@ def _other_decisions(ask: Ask) -> Iterator[tuple[str, str]]:
 def _other_tokens(ask: Ask) -> Iterator[tuple[str, str]]:
     """Tokens that the audit tells otherwise, or does not know."""
     told, after = dict[str, Told](), 0
-    while page := [TokenAct(*row) for row in ask("token_acts", after=after, limit=PAGE)]:
+    while page := records(TokenAct, ask("token_acts", after=after, limit=PAGE)):
         told_of_tokens(told, page)
         after = page[-1].n
-    yield from other_tokens([TokenRow(*row) for row in ask("token_rows")], told)
+    yield from other_tokens(records(TokenRow, ask("token_rows")), told)
 
 
 def verified(ask: Ask, known: Head | None = None, after: Head | None = None, limit: int | None = None, size: int | None = None) -> Chain:
@@ -231,7 +233,7 @@ def verified(ask: Ask, known: Head | None = None, after: Head | None = None, lim
     Row `after` itself is read once more, and counts for nothing: whoever goes on from part to part comes to the end.
     """
     passed = [known] if known is not None and after is not None and known.n < after.n else []
-    head, links, ended = Head(*ask("audit_head")[0]), Links(*([known] if known and not passed else ()), after=after), True
+    head, links, ended = records(Head, ask("audit_head"))[0], Links(*([known] if known and not passed else ()), after=after), True
     problems = [problem for kept in passed for problem in _not_there(ask, kept)]
     count, read, characters = len(problems), 0, 0
     for row in _audit_rows(ask, LOWEST if after is None else max(after.n, 1)):
@@ -250,14 +252,14 @@ def verified(ask: Ask, known: Head | None = None, after: Head | None = None, lim
 def _not_there(ask: Ask, kept: Head) -> list[tuple[int, str]]:
     """What is wrong with the one row whose head was kept."""
     links = Links(after=kept)
-    found = [AuditRow(*row) for row in ask("audit_page", first=kept.n, limit=1, size=PAGE_SIZE) if row[0] == kept.n]
-    return [problem for row in found for problem in links.follow(row)] or list(links.end(None))
+    found = records(AuditRow, ask("audit_page", first=kept.n, limit=1, size=PAGE_SIZE))
+    return [problem for row in found if row.n == kept.n for problem in links.follow(row)] or list(links.end(None))
 
 
 def _audit_rows(ask: Ask, first: int) -> Iterator[AuditRow]:
-    while first <= HIGHEST and (rows := ask("audit_page", first=first, limit=PAGE, size=PAGE_SIZE)):
-        first = rows[-1][0] + 1
-        yield from (AuditRow(*row) for row in rows)
+    while first <= HIGHEST and (rows := records(AuditRow, ask("audit_page", first=first, limit=PAGE, size=PAGE_SIZE))):
+        first = rows[-1].n + 1
+        yield from rows
 
 
 def bounded_text(text: str, limit: str) -> str:

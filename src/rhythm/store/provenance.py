@@ -81,10 +81,20 @@ def sender_of(actor: Actor | None) -> Sender:
     return Sender(actor.name if actor else None, provenance=provenance_of(actor))
 
 
-def sending_turn(started_by: str | None, root_id: str, people: Iterable[str], authority: str | None) -> Sender:
+class SendingFamily(Record):
+    """What is stored of the family of an execution whose turn publishes or sends."""
+
+    started_by: str | None
+    root_id: str
+    authority: str | None  # JSON, of the execution itself
+    people: tuple[str, ...]
+
+
+def sending_turn(family: SendingFamily) -> Sender:
     """The turn of an execution, by what is stored of its family."""
-    names = (each if each == EVERYBODY else each.removeprefix(COMMENTED) for each in people)
-    return Sender(started_by, root_id, Provenance(bounded(names), load_authority(authority)))
+    people = (each if each == EVERYBODY else each.removeprefix(COMMENTED) for each in family.people)
+    provenance = Provenance(bounded(people), load_authority(family.authority))
+    return Sender(family.started_by, family.root_id, provenance)
 
 
 def commenter(actor: Actor) -> str:

@@ -1,17 +1,24 @@
-"""SQL in files: statements by name, each under a line `-- name: what_it_does`."""
+"""SQL in files: statements by name, each under a line `-- name: what_it_does`.
+
+Where they name a record, its columns are put in place (`columns`).
+"""
 
 from __future__ import annotations
 
 import re
 from importlib import resources
 
+from rhythm.store.columns import filled
+
+VALUES = {"sqlite": ":{}", "postgres": "%({})s"}  # how a value that is given by name is written
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def statements(package: str, file: str) -> dict[str, str]:
     """The statements of a file by their names."""
-    parts = _NAME.split(_read(package, file))[1:]
-    return {name: text.strip().removesuffix(";") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    parts, value = _NAME.split(_read(package, file))[1:], VALUES[package.rpartition(".")[2]]
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return {name: filled(text.strip().removesuffix(";"), value) for name, text in pairs}
 
 
 def migrations(package: str) -> list[tuple[int, str, str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, StoredToken, authorise, stored_token, token_acts
+from rhythm.store.access import AccessStore, Act, Actor, AuditRow, Filter, Grant, StoredToken, authorise, token_acts
 from rhythm.store.postgres.connection import SQL
-from rhythm.store.postgres.rows import US, fields
+from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import Session, alone, transaction
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields, records
 
 
 class PostgresAccess(Session, AccessStore):
@@ -19,15 +20,16 @@ class PostgresAccess(Session, AccessStore):
     def create_token(self, grant: Grant, actor: Actor | None = None) -> StoredToken | None:
         roles = {"roles": json.dumps(grant.roles), "business_roles": json.dumps(grant.business_roles)}
         expires_us = None if grant.expires_s is None else int(grant.expires_s * US)
-        made = self.db.all("insert_token", id=grant.id, name=grant.name, hash=grant.hash, by=_name(actor), expires_us=expires_us, **roles)
-        return self._recorded(None, stored_token(made[0]), actor) if made else None
+        told = {"by": _name(actor), "expires_us": expires_us}
+        made = records(StoredToken, self.db.all("insert_token", **{**fields(grant), **roles, **told}))
+        return self._recorded(None, made[0], actor) if made else None
 
     def token(self, id: str) -> StoredToken | None:
-        rows = self.door.alone(lambda: self.door.all("token", id=id))
-        return stored_token(rows[0]) if rows else None
+        found = records(StoredToken, self.door.alone(lambda: self.door.all("token", id=id)))
+        return found[0] if found else None
 
     def tokens(self) -> list[StoredToken]:
-        return [stored_token(row) for row in self._all("tokens")]
+        return records(StoredToken, self._all("tokens"))
 
     def touch_token(self, id: str) -> None:
         self.door.alone(lambda: self.door.do("touch_token", id=id))
@@ -54,8 +56,12 @@ class PostgresAccess(Session, AccessStore):
         return self._recorded(before, after, actor)
 
     def _lock_token(self, id: str) -> StoredToken | None:
-        rows = self.db.all("lock_token", id=id)
-        return stored_token(rows[0]) if rows else None
+        found = records(StoredToken, self.db.all("lock_token", id=id))
+        return found[0] if found else None
+
+    def _share_token(self, id: str) -> StoredToken | None:
+        found = records(StoredToken, self.db.all("share_token", id=id))
+        return found[0] if found else None
 
     def _recorded(self, before: StoredToken | None, after: StoredToken, actor: Actor | None) -> StoredToken:
         self._record(actor, token_acts(before, after), after.now)
@@ -65,16 +71,15 @@ class PostgresAccess(Session, AccessStore):
         """The roles that an actor holds at this moment for this execution (None: all), and those that were taken away."""
         if actor.token is None:
             return actor.roles, ()
-        rows = self.db.all("share_token", id=actor.token)
-        token = stored_token(rows[0]).replace(now=now) if rows else None
+        shared = self._share_token(actor.token)
+        token = shared.replace(now=now) if shared else None
         roots = self.db.all("root_names", ids=[execution_id]) if token and token.limited else []
         return token.entitlement(roots[0][1] if roots else None) if token else ((), ())
 
     def _authorise(self, actor: Actor | None) -> None:
         """Refuses an act with a token that does not allow it any more; until the end of the transaction it stays as it is."""
         if actor is not None and actor.token is not None:
-            rows = self.db.all("share_token", id=actor.token)
-            authorise(actor, stored_token(rows[0]) if rows else None)
+            authorise(actor, self._share_token(actor.token))
 
     # the audit
 
@@ -101,10 +106,10 @@ class PostgresAccess(Session, AccessStore):
         ]
         text = SQL["audit"] + b" WHERE " * bool(where) + b" AND ".join(where) + b" ORDER BY n DESC LIMIT %(limit)s"
         rows, cut = self.db.some(text, {**fields(wanted), "limit": limit}, ("detail", "object"), most_bytes)
-        return Found.of((AuditRow(*row) for row in rows), cut)
+        return Found.of(records(AuditRow, rows), cut)
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
-        return [AuditRow(*row) for row in self._all("audit_after", n=n, limit=limit)]
+        return records(AuditRow, self._all("audit_after", n=n, limit=limit))
 
 
 def _name(actor: Actor | None) -> str:

@@ -5,39 +5,33 @@ SELECT coalesce(%(at)s::bigint, now_us()), %(actor)s::text, %(token)s::text, %(s
 FROM unnest(%(action)s::text[], %(object)s::text[], %(detail)s::text[]) WITH ORDINALITY AS x(action, object, detail, i) ORDER BY x.i
 
 -- name: audit
-SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit
+SELECT {AuditRow} FROM audit
 
 -- name: audit_after
-SELECT n, at, actor, token, source, action, object, detail, prev, hash FROM audit WHERE n > %(n)s ORDER BY n LIMIT %(limit)s
+SELECT {AuditRow} FROM audit WHERE n > %(n)s ORDER BY n LIMIT %(limit)s
 
 -- name: insert_token
-INSERT INTO api_tokens (id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by)
-SELECT %(id)s, %(name)s, %(hash)s, %(roles)s, %(business_roles)s, '[]', t.now, %(by)s, t.now + %(expires_us)s::bigint, NULL, NULL, NULL
-FROM (SELECT now_us() AS now) AS t
+INSERT INTO api_tokens ({Grant}, taken_roles, created_at, created_by, expires_at)
+SELECT {:Grant}, '[]', t.now, %(by)s, t.now + %(expires_us)s::bigint FROM (SELECT now_us() AS now) AS t
 ON CONFLICT DO NOTHING
-RETURNING id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, created_at
+RETURNING {StoredToken}, created_at AS now
 
 -- name: token
-SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
-FROM api_tokens WHERE id = %(id)s
+SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s
 
 -- name: tokens
-SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
-FROM api_tokens ORDER BY created_at DESC, id DESC
+SELECT {StoredToken}, now_us() AS now FROM api_tokens ORDER BY created_at DESC, id DESC
 
 -- name: share_token
 -- Until the end of the transaction it keeps its roles.
-SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
-FROM api_tokens WHERE id = %(id)s FOR SHARE
+SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR SHARE
 
 -- name: shared_token
 -- A column of what another statement returns: the token, which keeps its roles until the end of the transaction.
-, (SELECT json_build_array(id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at,
-  revoked_by, now_us()) FROM api_tokens WHERE id = %(token)s FOR SHARE)
+, (SELECT row_to_json(t) FROM (SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(token)s FOR SHARE) t) AS token
 
 -- name: lock_token
-SELECT id, name, hash, roles, business_roles, taken_roles, created_at, created_by, expires_at, last_used_at, revoked_at, revoked_by, now_us()
-FROM api_tokens WHERE id = %(id)s FOR UPDATE
+SELECT {StoredToken}, now_us() AS now FROM api_tokens WHERE id = %(id)s FOR UPDATE
 
 -- name: touch_token
 UPDATE api_tokens SET last_used_at = now_us() WHERE id = (SELECT id FROM api_tokens WHERE id = %(id)s FOR NO KEY UPDATE SKIP LOCKED)

@@ -27,10 +27,11 @@ from rhythm.store.approvals import (
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
-from rhythm.store.postgres.rows import US, fields
+from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields, records
 
 OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.root_id
   WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""
@@ -88,7 +89,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         self.rows.call(list(ids))
         now, by = self.db.now(), actor.name if actor else ""
         values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
-        paused = {row[0] for row in self.db.all("pause", ids=sorted(known), **values)}
+        paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
         told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
         self._record(actor, [Act("execution.pause", id, told) for id in known if id in paused], now)
         return {id: id in paused for id in known}
@@ -100,7 +101,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         for id, open_ in self.db.all("asked_for", ids=known) if data != "null" else ():
             refuse_data(id, data, [open_])
         now, by = self.db.now(), actor.name if actor else ""
-        resumed = {row[0] for row in self.db.all("unpause", ids=sorted(known))}
+        resumed = {id for (id,) in self.db.all("unpause", ids=sorted(known))}
         self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
         if data != "null":
             self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
@@ -109,7 +110,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         return {id: id in resumed for id in known}
 
     def _known(self, ids: Sequence[str]) -> list[str]:
-        found = {row[0] for row in self.db.all("executions_of", ids=list(ids))}
+        found = {known.id for known in self.rows.known(ids)}
         return [id for id in dict.fromkeys(ids) if id in found]
 
     # services
@@ -130,7 +131,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
 
     def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
         self.rows.keep_back([id for id, held in due if held])
-        over = self.db.all("end_pauses", ids=[row[0] for row in due], now=now) if due else []
+        over = self.db.all("end_pauses", ids=[id for id, _ in due], now=now) if due else []
         ended = [id for id, then in over if then == CANCEL]
         self._cancel(ended)
         resumed = [id for id, then in over if then != CANCEL]
@@ -168,7 +169,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         order = b" ORDER BY a.created_at DESC, a.id DESC LIMIT %(limit)s"
         text = SQL["approval"] + b" WHERE " + b" AND ".join(where) + order
         rows, cut = self.db.some(text, values, ("data", "reason", "comment", "stages"), most_bytes)
-        return Found.of((StoredApproval(*row) for row in rows), cut)
+        return Found.of(records(StoredApproval, rows), cut)
 
     @alone
     def approval(self, id: str) -> StoredApproval | None:
@@ -176,16 +177,16 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         return found[0] if found and not found[0].held else None
 
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return [StoredDecision(*row) for row in self._all("decisions", ids=list(ids))]
+        return records(StoredDecision, self._all("decisions", ids=list(ids)))
 
     @alone
     def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
         values = {"id": id, "after": after, "limit": limit}
         rows, cut = self.db.some(SQL["resumes"], values, ("trigger_data", "reason", "error_message"), most_bytes)
-        return Found.of((ResumeRequest(*row) for row in rows), cut)
+        return Found.of(records(ResumeRequest, rows), cut)
 
     def last_resumes(self, id: str) -> list[ResumeRequest]:
-        return [ResumeRequest(*row) for row in self._all("last_resumes", id=id)]
+        return records(ResumeRequest, self._all("last_resumes", id=id))
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:

@@ -1,11 +1,8 @@
 -- name: insert_approvals
-INSERT INTO approvals (id, execution_id, n, role, reason, data, quorum, four_eyes, requested_by, stages, notify, timeout_us, on_deadline,
-                       deadline_at, held, created_at)
-SELECT x.execution_id || '.' || x.n, x.execution_id, x.n, x.role, x.reason, x.data, x.quorum, x.four_eyes, r.started_by, x.stages, x.notify,
-  x.timeout_us, x.on_deadline, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held, %(now)s
-FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(role)s::text[], %(reason)s::text[], %(data)s::text[], %(quorum)s::int[],
-  %(four_eyes)s::bool[], %(stages)s::text[], %(notify)s::text[], %(timeout_us)s::bigint[], %(on_deadline)s::text[], %(held)s::bool[])
-  AS x(execution_id, n, role, reason, data, quorum, four_eyes, stages, notify, timeout_us, on_deadline, held)
+INSERT INTO approvals ({NewApproval}, id, execution_id, requested_by, timeout_us, deadline_at, created_at)
+SELECT {x.NewApproval}, x.execution_id || '.' || x.n, x.execution_id, r.started_by, x.timeout_us,
+  CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, %(now)s
+FROM unnest({%NewApproval}, %(execution_id)s::text[], %(timeout_us)s::bigint[]) AS x({NewApproval}, execution_id, timeout_us)
 JOIN executions e ON e.id = x.execution_id LEFT JOIN executions r ON r.id = e.root_id
 
 -- name: release_approvals
@@ -14,18 +11,15 @@ FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, fi
 WHERE a.execution_id = x.id AND a.n BETWEEN x.first AND x.last AND a.held AND a.status IS NULL RETURNING a.id
 
 -- name: approval
-SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eyes, a.requested_by, a.stages, a.notify, a.timeout_us,
-  a.on_deadline, a.deadline_at, a.held, a.created_at, a.escalated, a.status, a.decision, a.decided_by, a.comment, a.ended_at,
-  coalesce((SELECT e.name FROM executions e WHERE e.id = a.execution_id), '')
+SELECT {a.StoredApproval but workflow}, coalesce((SELECT e.name FROM executions e WHERE e.id = a.execution_id), '') AS workflow
 FROM approvals a
 
 -- name: decisions
-SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at, stage FROM approval_decisions
+SELECT {StoredDecision} FROM approval_decisions
 WHERE approval_id = ANY(%(ids)s::text[]) ORDER BY approval_id, n
 
 -- name: insert_decision
-INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at, stage)
-VALUES (%(approval_id)s, %(n)s, %(actor)s, %(role)s, %(decision)s, %(comment)s, %(shown)s, %(key)s, %(token)s, %(at)s, %(stage)s)
+INSERT INTO approval_decisions ({StoredDecision}) VALUES ({:StoredDecision})
 
 -- name: end_approvals
 -- With the record of what lets their executions go on.
@@ -105,13 +99,11 @@ FROM unnest(%(id)s::text[], %(upto)s::bigint[], %(error)s::text[]) AS x(id, upto
 WHERE q.execution_id = x.id AND q.id <= x.upto AND q.executed_at IS NULL
 
 -- name: resumes
-SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
-FROM execution_resume_requests WHERE execution_id = %(id)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
+SELECT {ResumeRequest} FROM execution_resume_requests WHERE execution_id = %(id)s AND id > %(after)s ORDER BY id LIMIT %(limit)s
 
 -- name: last_resumes
 -- The last one, and the last that came with data and was no event.
-SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
-FROM execution_resume_requests WHERE id = ANY(ARRAY[
+SELECT {ResumeRequest} FROM execution_resume_requests WHERE id = ANY(ARRAY[
   (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s ORDER BY id DESC LIMIT 1),
   (SELECT id FROM execution_resume_requests WHERE execution_id = %(id)s AND triggered_by <> 'event' AND trigger_data <> 'null'
     ORDER BY id DESC LIMIT 1)])

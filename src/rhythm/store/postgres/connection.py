@@ -19,6 +19,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from rhythm.errors import StoreError, Unavailable
 from rhythm.store.postgres.connecting import LONG_S, Access, Row, Session, connected
 from rhythm.store.postgres.hints import channel_of, notify, written
+from rhythm.store.rows import STORED, Statements
 from rhythm.store.sqlfile import statements
 
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
@@ -27,6 +28,7 @@ SQL = {
     for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
     for name, text in statements("rhythm.store.postgres", file).items()
 }
+NAMED = Statements(STORED)
 TRIES = 20  # of a transaction that met another one
 SESSIONS = 4  # of one store, in ordinary times
 PATIENCE_S = 1.0  # then a thread gets a session all the same: those who have them may be waiting for it
@@ -138,7 +140,13 @@ class Connection:
         return self._run(lambda connection: self._as(not self._mine.begun, work))
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
-        return self.query(SQL[name], values).fetchall()
+        return self.rows(SQL[name], values)
+
+    def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
+        """The rows of a statement, with its columns."""
+        cursor = self.query(text, values)
+        rows = cursor.fetchall()
+        return NAMED.result(text, rows, cursor) if rows else rows
 
     def do(self, name: str, /, **values: Any) -> None:
         self.query(SQL[name], values)
@@ -148,8 +156,11 @@ class Connection:
         if not rows:
             return []
         text = SQL[name] + SQL[more] if more else SQL[name]
-        answer = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
-        return answer.fetchall() if answer.description else []
+        cursor = self.query(text, {**{key: [row[key] for row in rows] for key in rows[0]}, **values})
+        if not cursor.description:
+            return []
+        found = cursor.fetchall()
+        return NAMED.result(text, found, cursor) if found else found
 
     def query(self, text: bytes | sql.Composed, values: Mapping[str, Any] | None = None) -> psycopg.Cursor[Row]:
         assert self._open is not None
@@ -161,15 +172,21 @@ class Connection:
         """The rows of a statement until their `large` columns have so many bytes, at least one; and whether others follow. The database
         knows how long a text is without reading it."""
         if most_bytes is None:
-            return self.query(text, values).fetchall(), False
+            return self.rows(text, values), False
         size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in large).encode()
-        rows = self.query(
-            b"SELECT * FROM (SELECT r.*, count(*) OVER () AS there, sum(size) OVER (ORDER BY place) - size AS before FROM ("
-            b"SELECT t.*, row_number() OVER () AS place, " + size + b" AS size FROM (" + text + b") t) r) s "
-            b"WHERE before < %(most_bytes)s ORDER BY place",
+        cursor = self.query(
+            b"SELECT * FROM (SELECT r.*, count(*) OVER () AS row_count, "
+            b"sum(row_bytes) OVER (ORDER BY row_no) - row_bytes AS bytes_before FROM ("
+            b"SELECT t.*, row_number() OVER () AS row_no, " + size + b" AS row_bytes FROM (" + text + b") t) r) s "
+            b"WHERE bytes_before < %(most_bytes)s ORDER BY row_no",
             {**values, "most_bytes": most_bytes},
-        ).fetchall()
-        return [row[:-4] for row in rows], bool(rows) and rows[0][-2] > len(rows)
+        )
+        rows = cursor.fetchall()
+        if not rows:
+            return rows, False
+        *_, row_count, _ = rows[0]
+        own = len(rows[0]) - 4  # columns of the statement; after them come the four that bound it
+        return NAMED.result(text, [row[:own] for row in rows], cursor), row_count > len(rows)
 
     def free(self, queues: Iterable[str]) -> None:
         """In these queues there is something to claim, once this is committed."""

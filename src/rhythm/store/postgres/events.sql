@@ -4,23 +4,21 @@ DELETE FROM event_triggers t WHERE t.workflow = ANY(%(names)s::text[]) AND NOT E
 
 -- name: set_triggers
 -- What is there already is not touched: every process that starts registers its workflows.
-INSERT INTO event_triggers (type, workflow, version, queue, timeout_s)
-SELECT x.type, x.workflow, x.version, x.queue, x.timeout_s
-FROM unnest(%(type)s::text[], %(workflow)s::text[], %(version)s::text[], %(queue)s::text[], %(timeout_s)s::float8[])
-  AS x(type, workflow, version, queue, timeout_s)
-ON CONFLICT (type, workflow) DO UPDATE SET version = excluded.version, queue = excluded.queue, timeout_s = excluded.timeout_s
+INSERT INTO event_triggers ({Trigger}) SELECT {x.Trigger} FROM unnest({%Trigger}) AS x({Trigger})
+ON CONFLICT (type, workflow) DO UPDATE SET {Trigger = excluded but type, workflow}
 WHERE (event_triggers.version, event_triggers.queue, event_triggers.timeout_s)
   IS DISTINCT FROM (excluded.version, excluded.queue, excluded.timeout_s)
 
 -- name: triggers
-SELECT type, workflow, version, queue, timeout_s FROM event_triggers ORDER BY type, workflow
+SELECT {Trigger} FROM event_triggers ORDER BY type, workflow
 
 -- name: triggers_of
-SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER BY type, workflow
+SELECT {Trigger} FROM event_triggers WHERE type = ANY(%(types)s::text[]) ORDER BY type, workflow
 
 -- name: senders
 -- Executions whose turns publish events or send signals: who started their family, everyone who had a hand in it, and its authority.
-SELECT e.id, r.started_by, r.id, ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person), e.authority
+SELECT e.id, r.started_by, r.id AS root_id, e.authority,
+  ARRAY(SELECT c.person FROM execution_contributors c WHERE c.root_id = e.root_id ORDER BY c.person) AS people
 FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: insert_contributors

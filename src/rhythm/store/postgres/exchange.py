@@ -15,6 +15,7 @@ from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
+from rhythm.store.rows import records
 from rhythm.store.triggers import Trigger, triggered
 
 
@@ -38,7 +39,7 @@ class Exchange:
     def publish(self, events: Sequence[NewEvent], publishers: Mapping[str, Sender], now: int) -> list[Event]:
         """Publishes those that are new, and returns them. `publishers`: by the id of the event."""
         provenances = {id: dump_provenance(publisher.provenance) for id, publisher in publishers.items()}
-        new = [Event(*row) for row in self.db.batch("insert_events", self._numbered(events, provenances, now))]
+        new = records(Event, self.db.batch("insert_events", self._numbered(events, provenances, now)))
         if new:
             self._end(matches(self._open_waits(), new), now)
             self._trigger(new, publishers, now)
@@ -46,17 +47,17 @@ class Exchange:
 
     def _trigger(self, new: Sequence[Event], publishers: Mapping[str, Sender], now: int) -> None:
         """Starts the workflows that are registered for these."""
-        triggers = [Trigger(*row) for row in self.db.all("triggers_of", types=sorted({event.type for event in new}))]
+        triggers = records(Trigger, self.db.all("triggers_of", types=sorted({event.type for event in new})))
         if triggers:
             self.rows.start(triggered(triggers, new, {id: each.name for id, each in publishers.items()}, now), now)
 
     def look(self, opened: Sequence[tuple[str, int]], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
-        waits = [Wait(*row) for row in self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened])]
+        waits = records(Wait, self.db.batch("waits_of", [dict(id=id, n=n) for id, n in opened]))
         seen = set(self.db.all("taken_events", ids=[wait.execution_id for wait in waits])) if waits else set()
         after = {wait.type: dict(type=wait.type, at=wait.since, n=0) for wait in sorted(waits, key=lambda wait: -wait.since)}
         found: list[Match] = []
-        while after and (page := [Event(*row) for row in self.db.batch("events_after", list(after.values()), limit=PAGE)]):
+        while after and (page := records(Event, self.db.batch("events_after", list(after.values()), limit=PAGE))):
             new = matches(waits, page, seen)
             waits = [wait for wait in waits if wait not in {match.wait for match in new}]
             last = {event.type: event for event in sorted(page, key=lambda event: (event.published_at, event.n))}
@@ -68,7 +69,7 @@ class Exchange:
     def _open_waits(self) -> list[Wait]:
         """Those that may take one of the events."""
         wanted = {(event.type, key) for event in self.events for key in keys_of(json.loads(event.data))}
-        return [Wait(*row) for row in self.db.batch("open_waits", [dict(type=type, key=key) for type, key in sorted(wanted)])]
+        return records(Wait, self.db.batch("open_waits", [dict(type=type, key=key) for type, key in sorted(wanted)]))
 
     def _numbered(self, events: Sequence[NewEvent], provenances: Mapping[str, str | None], now: int) -> list[dict[str, object]]:
         """Each with a number of its type, which was counted up by as many."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from rhythm.ids import child_id
 from rhythm.limits import Limits
-from rhythm.record import Record
 from rhythm.store.access import Act, Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import message_of
@@ -22,6 +22,7 @@ from rhythm.store.base import (
     PENDING,
     TERMINAL,
     Committed,
+    Done,
     NewEvent,
     NewSignal,
     TaskEnd,
@@ -31,37 +32,39 @@ from rhythm.store.blobs import inline, is_large
 from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Range, Rows, fields
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Known, Range, Rows
 from rhythm.store.provenance import NOBODY, Sender
+from rhythm.store.rows import fields, records
 
 
-class Known(Record):
-    """An execution, read after its ready row was locked."""
+class Member(Known):
+    """An execution, read after its ready row was locked, and what its family has to do with it."""
 
-    id: str
-    type: int
-    status: int
-    cancelled: bool
-    parent_id: str | None
-    root_id: str
     started: int | None  # in its family, as far as it was counted
     terminated: bool  # it is, or is below, one that was terminated
 
 
+# What the statement `step` writes of a turn. Whatever a turn has besides these takes the full way: a
+# field that is added to `TurnCommit` is never lost here, it makes turns slow until `step` writes it.
+STEP = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
+STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))  # the answer tells the wakes that there are
+_OTHERS = tuple(name for name in TurnCommit._fields if name not in STEP_FIELDS)
+_others_of = attrgetter(*_OTHERS)
+_UNUSED = _others_of(TurnCommit)  # their defaults
+
+
 def is_step(turn: TurnCommit) -> bool:
     """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    others = (turn.starts, turn.timers, turn.waits, turn.consumed, turn.cancels, turn.releases, turn.signals, turn.events, turn.settled,
-              turn.approvals)  # fmt: skip
-    return turn.end == "own" and turn.attributes is None and turn.resumed is None and not any(others) and not is_large(turn.snapshot)
+    fits = turn.owned is not None and not is_large(turn.snapshot)
+    return turn.end == "own" and fits and _others_of(turn) == _UNUSED
 
 
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     """Turns that are all steps: one statement, without a lock on any ready row."""
-    names = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
-    columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in names}
-    done = [fields(done) | dict(id=turn.id, fence=turn.fence, worker=turn.worker) for turn in turns for done in turn.done]
-    for name in ("id", "n", "name", "queue", "inputs", "status", "value", "attempt", "took_us", "options", "fence", "worker"):
-        columns[f"done_{name}"] = [row[name] for row in done]
+    columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
+    done = [(turn, done) for turn in turns for done in turn.done]
+    columns |= {f"done_{name}": [getattr(each, name) for _, each in done] for name in Done._fields}
+    columns |= {f"done_{name}": [getattr(turn, name) for turn, _ in done] for name in ("id", "fence", "worker")}
     won = dict(rows.db.all("step", **columns))
     return [Committed(turn.id, "own", wakes) if (wakes := won.get(turn.id)) is not None else Committed(turn.id, "lost") for turn in turns]
 
@@ -75,15 +78,16 @@ class Flush:
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())
         self.locked = rows.lock([*(turn.id for turn in turns), *(end.id for end in ends), *self._related()])
-        known = self.db.all("members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)])
-        self.known = {row[0]: Known(*row[:-1]) for row in known}
-        self.now = known[0][-1] if known else 0
+        known = records(Member, self.db.all("members_of", ids=[*(turn.id for turn in turns), *(end.id for end in ends)]))
+        self.known = {member.id: member for member in known}
+        self.now = known[0].now if known else 0
         self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
 
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held back."""
         released = [fields(Range(turn.id, *numbers)) for turn in self.turns for numbers in turn.releases]
-        return {wait.type for turn in self.turns for wait in turn.waits} | {row[0] for row in self.db.batch("held_types", released)}
+        held = {type for (type,) in self.db.batch("held_types", released)}
+        return held | {wait.type for turn in self.turns for wait in turn.waits}
 
     def _related(self) -> list[str]:
         """Everything else that may be woken; found before the locks, so that one sorted pass takes them all."""
@@ -94,7 +98,7 @@ class Flush:
         receivers = [*(signal.execution_id for turn in self.turns for signal in turn.signals), *self.exchange.waiting()]
         if not (ranges or ending or receivers):
             return []
-        return [row[0] for row in self.db.all("related", ending=ending, receivers=receivers, **columns)]
+        return [id for (id,) in self.db.all("related", ending=ending, receivers=receivers, **columns)]
 
     def run(self) -> tuple[list[Committed], set[str]]:
         accepted = self._end_tasks()
@@ -164,7 +168,7 @@ class Flush:
             {name: getattr(turn, name) for name in names} | {"snapshot": inline(turn.snapshot)}
             for turn in sorted(held, key=lambda turn: turn.id)
         ]
-        accepted = {row[0] for row in self.db.batch("advance_contexts", rows, now=self.now)}
+        accepted = {id for (id,) in self.db.batch("advance_contexts", rows, now=self.now)}
         won = [turn for turn in held if turn.id in accepted]
         self.rows.insert_blobs({turn.id: turn.snapshot for turn in won})
         return won
@@ -207,19 +211,13 @@ class Flush:
 
     def _set_waits(self, won: Sequence[TurnCommit]) -> None:
         waits = [
-            dict(id=turn.id, n=wait.n, type=wait.type, wanted=wait.wanted, key=key_of(wait.wanted), held=wait.held,
-                 timeout_us=None if wait.timeout_s is None else int(wait.timeout_s * US))
-            for turn in won for wait in turn.waits
-        ]  # fmt: skip
+            fields(wait) | dict(id=turn.id, key=key_of(wait.wanted), timeout_us=_us(wait.timeout_s)) for turn in won for wait in turn.waits
+        ]
         self.db.batch("insert_waits", waits, now=self.now)
 
     def _set_approvals(self, won: Sequence[TurnCommit]) -> None:
         asked = [(turn.id, new) for turn in won for new in turn.approvals]
-        rows = [
-            {name: value for name, value in fields(new).items() if name != "timeout_s"}
-            | dict(execution_id=id, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US))
-            for id, new in asked
-        ]
+        rows = [fields(new) | dict(execution_id=id, timeout_us=_us(new.timeout_s)) for id, new in asked]
         self.db.batch("insert_approvals", rows, now=self.now)
         self.rows.notify([child_id(id, new.n) for id, new in asked if new.notify != "null" and not new.held], "requested", self.now)
 
@@ -272,7 +270,7 @@ class Flush:
             return delivered
         self.rows.call([signal.execution_id for signal in signals])
         rows = [mail_row(signal) for signal in signals]
-        sent = {row[0] for row in self.db.batch("insert_signals", rows, most=self.limits.signals, now=self.now)}
+        sent = {id for (id,) in self.db.batch("insert_signals", rows, most=self.limits.signals, now=self.now)}
         for signal in signals:
             if signal.id in sent and signal.sender is not None:
                 self.contributions.append((signal.execution_id, senders[signal.sender].provenance.contributors))
@@ -341,10 +339,10 @@ class Flush:
         by_end = {end: [turn for turn in won if turn.end == end] for end in ("own", "park", "yield", "finish")}
         self.db.batch("delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]])
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
-        left = {row[0] for row in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
+        left = {id for (id,) in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
         left |= {turn.id for turn in by_end["yield"]}
         stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]
-        wakes = {row[0]: row[2] for row in self.db.all("wakes_of", ids=stay)} if stay else {}
+        wakes = {id: wakes for id, _, wakes in self.db.all("wakes_of", ids=stay)} if stay else {}
         accepted = {turn.id for turn in won}
         return [self._answer(turn, turn.id in accepted, turn.id in left, wakes, promoted.get(turn.id, {})) for turn in self.turns]
 
@@ -356,6 +354,10 @@ class Flush:
         if left:
             return Committed(turn.id, "parked", 0, promoted)
         return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes[turn.id], promoted)
+
+
+def _us(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds * US)
 
 
 def _failed(id: str, attempt: int, fence: int, worker: str, error: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connection import SQL
 from rhythm.store.postgres.rows import End
 from rhythm.store.postgres.session import alone, service, transaction
+from rhythm.store.rows import records
 
 CONDITIONS = {
     "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
@@ -27,14 +28,14 @@ CONDITIONS = {
 class PostgresOperating(PostgresAccess, OperatingStore):
     @transaction
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
-        known = self.db.all("executions_of", ids=list(ids))
-        live = [row for row in known if row[2] < TERMINAL]
+        known = self.rows.known(ids)
+        live = [each for each in known if each.status < TERMINAL]
         if not live:
-            return {row[0]: False for row in known}
-        self.db.do("mark_terminated", ids=[row[0] for row in live if row[1] == WORKFLOW], now=known[0][-1])
-        ended = self._terminate({row[0]: row[4] for row in live})
-        self._record(actor, [Act("execution.terminate", row[0]) for row in live if row[0] in ended])
-        return {row[0]: row[0] in ended for row in known}
+            return {each.id: False for each in known}
+        self.db.do("mark_terminated", ids=[each.id for each in live if each.type == WORKFLOW], now=live[0].now)
+        ended = self._terminate({each.id: each.parent_id for each in live})
+        self._record(actor, [Act("execution.terminate", each.id) for each in live if each.id in ended])
+        return {each.id: each.id in ended for each in known}
 
     def end_terminated(self, limit: int) -> list[str]:
         tasks = dict(self._all("terminated_tasks", limit=limit))
@@ -59,16 +60,16 @@ class PostgresOperating(PostgresAccess, OperatingStore):
         no more."""
         self.rows.lock([*found, *found.values()])
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(found))}
-        rows = [row for row in self.db.all("executions_of", ids=list(found)) if row[2] < TERMINAL]
-        if not rows:
+        live = [each for each in self.rows.known(found) if each.status < TERMINAL]
+        if not live:
             return set()
-        now = rows[0][-1]
-        self._end_at_once({row[0]: (*raised[row[0]], row[2]) for row in rows if row[1] == WORKFLOW}, now)
-        tasks = [row[0] for row in rows if row[1] == TASK]
+        now = live[0].now
+        self._end_at_once({each.id: (*raised[each.id], each.status) for each in live if each.type == WORKFLOW}, now)
+        tasks = [each.id for each in live if each.type == TASK]
         if tasks:
             self.db.do("delete_ready", ids=tasks)
         self.rows.finish([End(id, CANCELLED, TERMINATED) for id in tasks], now)
-        ended = {row[0] for row in rows}
+        ended = {each.id for each in live}
         self.db.do("delete_ended_ready", ids=sorted({*ended, *(id for id in found.values() if id is not None)}))
         return ended
 
@@ -95,7 +96,8 @@ class PostgresOperating(PostgresAccess, OperatingStore):
         return self.db.query(b"SELECT created_at, id FROM " + _meant(selection) + order, values).fetchall()
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
-        return {row[0]: Standing(*row) for row in self._all("standing", ids=list(ids))}
+        found = records(Standing, self._all("standing", ids=list(ids)))
+        return {standing.id: standing for standing in found}
 
 
 def _meant(selection: Selection) -> bytes:

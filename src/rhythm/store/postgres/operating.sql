@@ -29,4 +29,4 @@ DELETE FROM terminations t WHERE NOT EXISTS (
 DELETE FROM ready r USING executions e WHERE r.id = ANY(%(ids)s::text[]) AND e.id = r.id AND e.status >= 5
 
 -- name: standing
-SELECT id, state, queue, order_key, due_at, claimed_by FROM ready WHERE id = ANY(%(ids)s::text[])
+SELECT {Standing but since, worker}, order_key AS since, claimed_by AS worker FROM ready WHERE id = ANY(%(ids)s::text[])

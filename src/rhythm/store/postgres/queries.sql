@@ -7,12 +7,11 @@ SELECT now_us()
 
 -- name: register_definitions
 -- A version that is there is left as it is: only its place among the versions of its name changes.
-INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
-SELECT x.name, x.version, x.language, x.file, now_us(),
+INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
+SELECT {x.Definition}, now_us(),
   (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
-  x.source_hash, x.program
-FROM unnest(%(name)s::text[], %(version)s::text[], %(language)s::text[], %(file)s::text[], %(source_hash)s::text[], %(program)s::text[])
-  WITH ORDINALITY AS x(name, version, language, file, source_hash, program, ord)
+  x.source_hash
+FROM unnest({%Definition}, %(source_hash)s::text[]) WITH ORDINALITY AS x({Definition}, source_hash, ord)
 WHERE x.version IS DISTINCT FROM
   (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
@@ -27,18 +26,18 @@ WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.hash)
 LOCK TABLE workflow_definitions IN SHARE ROW EXCLUSIVE MODE
 
 -- name: definition_current
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = %(name)s AND d.version = %(version)s
 
 -- name: program
 SELECT program FROM workflow_definitions WHERE name = %(name)s AND version = %(version)s
 
 -- name: current_definitions
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM unnest(%(names)s::text[]) AS x(name)
+SELECT {d.Listed} FROM unnest(%(names)s::text[]) AS x(name)
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1) d
 
 -- name: definitions_after
@@ -46,22 +45,15 @@ CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = x.name O
 WITH RECURSIVE names(name) AS (
   (SELECT name FROM workflow_definitions WHERE name > %(after)s ORDER BY name LIMIT 1)
   UNION ALL SELECT (SELECT d.name FROM workflow_definitions d WHERE d.name > n.name ORDER BY d.name LIMIT 1) FROM names n WHERE n.name IS NOT NULL)
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
+SELECT {d.Listed} FROM (SELECT name FROM names WHERE name IS NOT NULL LIMIT %(limit)s) n
 CROSS JOIN LATERAL (SELECT * FROM workflow_definitions d WHERE d.name = n.name ORDER BY registration DESC LIMIT 1) d ORDER BY d.name
 
 -- name: insert_executions
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by, authority)
-SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, 0, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, x.key, x.options, x.attributes, x.inputs, t.now + x.later_us, x.timeout_us,
-  CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END, x.started_by, x.authority
+INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
+SELECT {x.NewExecution}, 0, t.now + x.later_us, x.timeout_us, CASE WHEN NOT x.held THEN t.now + x.delay_us + x.timeout_us END
 FROM (SELECT coalesce(%(now)s::bigint, now_us()) AS now) AS t,
-  unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
-  %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[], %(max_attempts)s::int[],
-  %(held)s::bool[], %(key)s::text[], %(options)s::text[], %(attributes)s::text[], %(inputs)s::text[], %(timeout_us)s::bigint[],
-  %(later_us)s::bigint[], %(delay_us)s::bigint[], %(started_by)s::text[], %(authority)s::text[])
-  WITH ORDINALITY AS x(id, type, name, version, queue, priority, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-  held, key, options, attributes, inputs, timeout_us, later_us, delay_us, started_by, authority, ord) ORDER BY x.ord
+  unnest({%NewExecution}, %(timeout_us)s::bigint[], %(later_us)s::bigint[], %(delay_us)s::bigint[])
+  WITH ORDINALITY AS x({NewExecution}, timeout_us, later_us, delay_us, ord) ORDER BY x.ord
 ON CONFLICT DO NOTHING RETURNING id, created_at
 
 -- name: existing_executions
@@ -133,8 +125,8 @@ WITH won AS (
       SELECT id FROM ready WHERE ready.queue = q.queue AND state = 0
       ORDER BY priority DESC, order_key, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED) AS r
     LIMIT %(limit)s))
-  RETURNING id, kind, queue, fence, wakes, attempt, crashes, priority, order_key)
-SELECT id, kind, queue, fence, wakes, attempt, crashes FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
+  RETURNING {Claim}, priority, order_key)
+SELECT {Claim} FROM won ORDER BY array_position(%(queues)s::text[], queue), priority DESC, order_key, id
 
 -- name: extend
 -- Here and below: locked in the one order, in the same statement. What decides lies in the locked rows themselves, and is read anew with the lock.
@@ -174,13 +166,9 @@ SELECT id, fence FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: beat
 WITH beaten AS (
-  INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at,
-    dead_after_us)
-  VALUES (%(worker)s, %(host)s, %(pid)s, %(machine)s, %(queues)s, %(concurrency)s, %(running)s, %(draining)s, %(version)s, now_us(), now_us(),
-    %(dead_after_us)s)
-  ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues,
-    concurrency = excluded.concurrency, running = excluded.running, draining = excluded.draining, version = excluded.version,
-    beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us)
+  INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_after_us)
+  VALUES (%(worker)s, {:Beat}, now_us(), now_us(), %(dead_after_us)s)
+  ON CONFLICT (worker_id) DO UPDATE SET {Beat = excluded}, beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us)
 SELECT id, fence, wakes FROM ready WHERE claimed_by = %(worker)s AND state = 1
 
 -- name: keep
@@ -196,8 +184,8 @@ expired AS (UPDATE ready r SET claim_expires_at = 0 FROM locked WHERE r.id = loc
 DELETE FROM worker_heartbeats WHERE worker_id = ANY(%(workers)s::text[])
 
 -- name: workers
-SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), now_us(), h.machine, h.dead_after_us / 1e6::float8
+SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, now_us() AS now, h.dead_after_us / 1e6::float8 AS dead_after_s,
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -205,15 +193,15 @@ FROM worker_heartbeats h ORDER BY h.worker_id
 -- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))),
+    OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))) AS lost,
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
-    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
+    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)) AS cancelled,
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - %(forgotten_us)s
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)) AS forgotten,
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open AND e.status < 5))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
-  EXISTS (SELECT 1 FROM terminations)
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END AS slot_us,
+  EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND worker_id = ANY(ARRAY(
@@ -222,7 +210,7 @@ DELETE FROM worker_heartbeats WHERE beat_at < now_us() - %(forgotten_us)s AND wo
 
 -- name: expired
 -- In the order of the index of what is claimed: another one would lead through the whole table. Without `dead` no worker is.
-SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5, now_us() FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id, r.fence, r.crashes, e.parent_id, coalesce(e.status, 8) >= 5 AS ended, now_us() AS now FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by = ANY(ARRAY(SELECT h.worker_id FROM worker_heartbeats h WHERE %(dead)s::bool AND h.beat_at + h.dead_after_us < now_us())))
 ORDER BY r.claimed_by LIMIT %(limit)s
@@ -243,19 +231,15 @@ DELETE FROM queues WHERE name = %(name)s RETURNING name
 
 -- name: declare
 -- What is there already is not touched, not even by a lock. In the order of names: two workers that start at once do not deadlock.
-INSERT INTO task_declarations (name, queue, retries, timeout_s, backoff, transactional, declared_at)
-SELECT x.name, x.queue, x.retries, x.timeout_s, x.backoff, x.transactional, now_us()
-FROM unnest(%(name)s::text[], %(queue)s::text[], %(retries)s::int[], %(timeout_s)s::float8[], %(backoff)s::text[], %(transactional)s::bool[])
-  AS x(name, queue, retries, timeout_s, backoff, transactional)
+INSERT INTO task_declarations ({Declaration}, declared_at) SELECT {x.Declaration}, now_us() FROM unnest({%Declaration}) AS x({Declaration})
 WHERE NOT EXISTS (
   SELECT 1 FROM task_declarations t WHERE t.name = x.name AND (t.queue, t.retries, t.timeout_s, t.backoff, t.transactional)
     IS NOT DISTINCT FROM (x.queue, x.retries, x.timeout_s, x.backoff, x.transactional))
 ORDER BY x.name
-ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, retries = excluded.retries, timeout_s = excluded.timeout_s,
-  backoff = excluded.backoff, transactional = excluded.transactional, declared_at = excluded.declared_at
+ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
-SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declarations ORDER BY name
+SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflows
 UPDATE ready r SET state = 0, queue = CASE WHEN x.seq > 0 THEN 'system' ELSE r.queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -273,16 +257,17 @@ UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ANY(%(i
 
 -- name: load
 -- Blobs are looked up one by one, and only where a snapshot refers to its own: a join would be planned over the whole table.
-SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
-  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
+SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
+  e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
+  c.seq, c.fence, c.owned, now_us() AS now,
+  coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) AS snapshot,
   (SELECT json_agg(json_build_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END) ORDER BY q.id)::text
-    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL), e.authority
+    FROM execution_resume_requests q WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
 FROM executions e JOIN workflow_execution_context c ON c.execution_id = e.id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: load_tasks
-SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
+SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
+  e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM executions e WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: cancelled
@@ -314,12 +299,12 @@ SELECT a.execution_id, a.n, a.status, json_build_object('decision', a.decision, 
 FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n) JOIN approvals a ON a.execution_id = x.id AND a.n = x.n WHERE a.ended_at IS NOT NULL
 
 -- name: mail
-SELECT execution_id, id, name, payload, received_at FROM workflow_signals
+SELECT execution_id, {Mail} FROM workflow_signals
 WHERE execution_id = ANY(%(ids)s::text[]) AND consumed_seq IS NULL ORDER BY execution_id, n
 
 -- name: mailed
 -- The signals of one, without what they bring, which may be large.
-SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
+SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = %(id)s AND consumed_seq IS NULL ORDER BY n
 
 -- name: step
 -- A turn after which its holder goes on, with the tasks it has run: one statement, and whoever has lost falls out of it. The planner
@@ -338,15 +323,12 @@ begun AS (
   UPDATE executions e SET status = won.status, started_at = coalesce(e.started_at, now_us()), fence = won.fence, worker = won.worker
   FROM won WHERE e.id = won.id AND e.status < 5 AND (e.status <> won.status OR e.started_at IS NULL)),
 done AS (
-  INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
-                          options, attributes, inputs, result, error, created_at, started_at, finished_at)
-  SELECT d.id || '.' || d.n, 1, d.name, '', d.queue, 0, d.status, d.id, d.n, e.root_id, d.attempt, d.attempt, d.fence, d.worker,
-    d.options, '{}', d.inputs, CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END,
-    now_us() - d.took_us, now_us() - d.took_us, now_us()
-  FROM unnest(%(done_id)s::text[], %(done_n)s::bigint[], %(done_name)s::text[], %(done_queue)s::text[], %(done_inputs)s::text[],
-    %(done_status)s::smallint[], %(done_value)s::text[], %(done_attempt)s::int[], %(done_took_us)s::bigint[], %(done_options)s::text[],
-    %(done_fence)s::bigint[], %(done_worker)s::text[])
-    AS d(id, n, name, queue, inputs, status, value, attempt, took_us, options, fence, worker)
+  INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                          result, error, created_at, started_at, finished_at)
+  SELECT {d.Done}, d.id || '.' || d.n, 1, '', 0, d.id, d.n, e.root_id, d.attempt, d.fence, d.worker, '{}',
+    CASE WHEN d.status = 5 THEN d.value END, CASE WHEN d.status <> 5 THEN d.value END, now_us() - d.took_us, now_us() - d.took_us, now_us()
+  FROM unnest({%done_Done}, %(done_n)s::bigint[], %(done_value)s::text[], %(done_took_us)s::bigint[], %(done_id)s::text[],
+    %(done_fence)s::bigint[], %(done_worker)s::text[]) AS d({Done}, n, value, took_us, id, fence, worker)
   JOIN executions e ON e.id = d.id WHERE (d.id IN (SELECT won.id FROM won)) IS TRUE),
 told AS (
   INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at)
@@ -400,12 +382,12 @@ SELECT id, attributes FROM executions WHERE id = ANY(%(ids)s::text[])
 UPDATE executions e SET attributes = x.attributes FROM unnest(%(id)s::text[], %(attributes)s::text[]) AS x(id, attributes) WHERE e.id = x.id
 
 -- name: executions_of
-SELECT id, type, status, cancel_requested_at IS NOT NULL, parent_id, root_id, now_us() FROM executions WHERE id = ANY(%(ids)s::text[])
+SELECT id, type, status, cancel_requested_at IS NOT NULL AS cancelled, parent_id, root_id, now_us() AS now FROM executions WHERE id = ANY(%(ids)s::text[])
 
 -- name: members_of
 -- The same, with the count of the family, and whether it is below one that was terminated. Both tables are all but empty.
-SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL, e.parent_id, e.root_id, f.started,
-  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))), now_us()
+SELECT e.id, e.type, e.status, e.cancel_requested_at IS NOT NULL AS cancelled, e.parent_id, e.root_id, now_us() AS now, f.started,
+  EXISTS (SELECT 1 FROM terminations t WHERE e.id = t.id OR (e.id > t.id AND starts_with(e.id, t.id || '.'))) AS terminated
 FROM executions e LEFT JOIN families f ON f.root_id = e.root_id WHERE e.id = ANY(%(ids)s::text[])
 
 -- name: count_families
@@ -437,14 +419,12 @@ FROM unnest(%(id)s::text[], %(status)s::smallint[], %(value)s::text[], %(fence)s
 WHERE e.id = x.id AND e.status < 5 RETURNING e.id, e.parent_id
 
 -- name: insert_done
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
-                        options, attributes, inputs, result, error, created_at, started_at, finished_at)
-SELECT x.parent_id || '.' || x.n, 1, x.name, '', x.queue, 0, x.status, x.parent_id, x.n, x.root_id, x.attempt, x.attempt, x.fence, x.worker,
-  x.options, '{}', x.inputs, CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END,
-  %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
-FROM unnest(%(parent_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(queue)s::text[], %(status)s::smallint[], %(root_id)s::text[],
-  %(attempt)s::int[], %(fence)s::bigint[], %(worker)s::text[], %(inputs)s::text[], %(value)s::text[], %(took_us)s::bigint[],
-  %(options)s::text[]) AS x(parent_id, n, name, queue, status, root_id, attempt, fence, worker, inputs, value, took_us, options)
+INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                        result, error, created_at, started_at, finished_at)
+SELECT {x.Done}, x.parent_id || '.' || x.n, 1, '', 0, x.parent_id, x.n, x.root_id, x.attempt, x.fence, x.worker, '{}',
+  CASE WHEN x.status = 5 THEN x.value END, CASE WHEN x.status <> 5 THEN x.value END, %(now)s - x.took_us, %(now)s - x.took_us, %(now)s
+FROM unnest({%Done}, %(n)s::bigint[], %(value)s::text[], %(took_us)s::bigint[], %(parent_id)s::text[], %(root_id)s::text[],
+  %(fence)s::bigint[], %(worker)s::text[]) AS x({Done}, n, value, took_us, parent_id, root_id, fence, worker)
 
 -- name: insert_timers
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at)
@@ -462,10 +442,10 @@ SELECT DISTINCT w.type FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s
 JOIN event_waits w ON w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL
 
 -- name: insert_waits
-INSERT INTO event_waits (execution_id, n, type, wanted, key, since, timeout_us, deadline_at, held)
-SELECT x.id, x.n, x.type, x.wanted, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END, x.held
-FROM unnest(%(id)s::text[], %(n)s::bigint[], %(type)s::text[], %(wanted)s::text[], %(key)s::text[], %(timeout_us)s::bigint[],
-  %(held)s::bool[]) AS x(id, n, type, wanted, key, timeout_us, held) JOIN executions e ON e.id = x.id
+INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
+SELECT {x.NewWait}, x.id, x.key, e.created_at, x.timeout_us, CASE WHEN NOT x.held THEN %(now)s + x.timeout_us END
+FROM unnest({%NewWait}, %(id)s::text[], %(key)s::text[], %(timeout_us)s::bigint[]) AS x({NewWait}, id, key, timeout_us)
+JOIN executions e ON e.id = x.id
 
 -- name: cancel_waits
 -- Approvals too.
@@ -481,29 +461,26 @@ FROM unnest(%(id)s::text[], %(first)s::bigint[], %(last)s::bigint[]) AS x(id, fi
 WHERE w.execution_id = x.id AND w.n BETWEEN x.first AND x.last AND w.held AND w.ended_at IS NULL RETURNING w.execution_id, w.n
 
 -- name: insert_events
-INSERT INTO events (id, type, n, data, published_at, provenance)
-SELECT x.id, x.type, x.n, x.data, x.published_at, x.provenance
-FROM unnest(%(id)s::text[], %(type)s::text[], %(n)s::bigint[], %(data)s::text[], %(published_at)s::bigint[], %(provenance)s::text[])
-  AS x(id, type, n, data, published_at, provenance)
-ON CONFLICT (id) DO NOTHING RETURNING id, type, n, data, published_at, provenance
+INSERT INTO events ({Event}) SELECT {x.Event} FROM unnest({%Event}) AS x({Event})
+ON CONFLICT (id) DO NOTHING RETURNING {Event}
 
 -- name: open_waits
 -- Waits that may take an event of one of these types and keys.
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
+SELECT {w.Wait} FROM unnest(%(type)s::text[], %(key)s::text[]) AS x(type, key)
 JOIN event_waits w ON w.type = x.type AND w.key = x.key WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits_of
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
+SELECT {w.Wait} FROM unnest(%(id)s::text[], %(n)s::bigint[]) AS x(id, n)
 JOIN event_waits w ON w.execution_id = x.id AND w.n = x.n WHERE w.ended_at IS NULL AND NOT w.held
 
 -- name: waits
-SELECT n, type, wanted, timeout_us / 1e6::float8, held FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
+SELECT {NewWait}, timeout_us / 1e6::float8 AS timeout_s FROM event_waits WHERE execution_id = %(id)s AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ANY(%(ids)s::text[]) AND event_id IS NOT NULL
 
 -- name: events_after
-SELECT e.id, e.type, e.n, e.data, e.published_at, e.provenance FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
+SELECT {e.Event} FROM unnest(%(type)s::text[], %(at)s::bigint[], %(n)s::bigint[]) AS x(type, at, n)
 CROSS JOIN LATERAL (SELECT * FROM events WHERE type = x.type AND (published_at, n) > (x.at, x.n) ORDER BY published_at, n LIMIT %(limit)s) e
 
 -- name: end_waits
@@ -635,7 +612,7 @@ UPDATE ready SET state = 0, due_at = NULL WHERE id = ANY(%(ids)s::text[]) AND du
 SELECT id FROM executions WHERE id = %(id)s FOR UPDATE
 
 -- name: retries
-SELECT id, status FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
+SELECT {Retry} FROM executions WHERE retry_of = %(id)s ORDER BY created_at, id
 
 -- name: family_size
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read. The first range has
@@ -652,39 +629,28 @@ FROM (VALUES (%(id)s::text COLLATE "C", %(id)s::text || chr(1) COLLATE "C"), (%(
 
 -- name: family
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
-SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
-  e.max_attempts, e.held, CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END,
-  e.created_at, e.started_at, e.finished_at, e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, e.id, c.seq,
-  c.statement, CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
-    coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END,
-  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN c.owned END
+SELECT {e.StoredExecution but error}, e.id AS source, c.seq, c.statement,
+  CASE WHEN e.id = %(id)s OR (e.parent_id = %(id)s AND octet_length(e.error) <= %(short)s) THEN e.error END AS error,
+  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN
+    coalesce(CASE WHEN c.snapshot = '\x40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END AS snapshot,
+  CASE WHEN e.id = %(id)s OR e.status NOT IN (5, 8) THEN c.owned END AS owned
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = %(id)s OR (e.id >= %(first)s AND e.id < %(last)s) ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s)
 
 -- name: family_signals
-SELECT id, execution_id, n, name, received_at, consumed_seq, id FROM workflow_signals
+SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = %(id)s OR (execution_id >= %(first)s AND execution_id < %(last)s) ORDER BY execution_id, n
 
 -- name: insert_stored
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker, started_by, authority)
-SELECT x.id, x.type, x.name, x.version, x.queue, x.priority, x.status, x.parent_id, x.child_no, x.root_id, x.retry_of, x.attempt, x.max_attempts,
-  x.held, o.options, o.attributes, o.inputs, CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
-  coalesce(x.created_at, %(now)s), x.started_at, x.finished_at,
-  x.timeout_us, CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END, x.cancel_requested_at, x.fence, x.worker, x.started_by,
-  x.authority
-FROM unnest(%(id)s::text[], %(type)s::smallint[], %(name)s::text[], %(version)s::text[], %(queue)s::text[], %(priority)s::int[],
-  %(status)s::smallint[], %(parent_id)s::text[], %(child_no)s::bigint[], %(root_id)s::text[], %(retry_of)s::text[], %(attempt)s::int[],
-  %(max_attempts)s::int[], %(held)s::bool[], %(error)s::text[], %(created_at)s::bigint[], %(started_at)s::bigint[], %(finished_at)s::bigint[],
-  %(timeout_us)s::bigint[], %(cancel_requested_at)s::bigint[], %(fence)s::bigint[], %(worker)s::text[], %(started_by)s::text[],
-  %(authority)s::text[], %(source)s::text[], %(ends_alike)s::bool[])
-  AS x(id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts, held, error, created_at,
-  started_at, finished_at, timeout_us, cancel_requested_at, fence, worker, started_by, authority, source, ends_alike)
+INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
+SELECT {x.StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
+  CASE WHEN x.ends_alike THEN o.result END, CASE WHEN x.ends_alike THEN o.error ELSE x.error END,
+  coalesce(x.created_at, %(now)s), CASE WHEN NOT x.held THEN coalesce(x.created_at, %(now)s) + x.timeout_us END
+FROM unnest({%StoredExecution}, %(source)s::text[], %(ends_alike)s::bool[]) AS x({StoredExecution}, source, ends_alike)
 JOIN executions o ON o.id = x.source
 
 -- name: insert_stored_contexts
@@ -699,17 +665,14 @@ SELECT e.id, 1, 0, '', 0, e.status, 'retry', x.statement, %(now)s, e.error
 FROM unnest(%(id)s::text[], %(statement)s::int[]) AS x(id, statement) JOIN executions e ON e.id = x.id
 
 -- name: insert_stored_timers
-INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-SELECT x.id, x.n, x.delay_us, x.until_at, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END,
-  x.fired_at, x.cancelled_at
-FROM unnest(%(execution_id)s::text[], %(n)s::bigint[], %(delay_us)s::bigint[], %(until_at)s::bigint[], %(fire_at)s::bigint[],
-  %(fired_at)s::bigint[], %(cancelled_at)s::bigint[], %(anew)s::bool[]) AS x(id, n, delay_us, until_at, fire_at, fired_at, cancelled_at, anew)
+INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
+SELECT {x.StoredTimer but fire_at}, CASE WHEN x.anew THEN coalesce(x.until_at, %(now)s + coalesce(x.delay_us, 0)) ELSE x.fire_at END
+FROM unnest({%StoredTimer}, %(anew)s::bool[]) AS x({StoredTimer}, anew)
 
 -- name: insert_stored_signals
-INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
-SELECT x.id, x.execution_id, x.n, x.name, o.payload, x.received_at
-FROM unnest(%(id)s::text[], %(execution_id)s::text[], %(n)s::bigint[], %(name)s::text[], %(received_at)s::bigint[], %(source)s::text[])
-  AS x(id, execution_id, n, name, received_at, source)
+INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
+SELECT {x.StoredSignal but consumed_seq}, o.payload
+FROM unnest({%StoredSignal but consumed_seq}, %(source)s::text[]) AS x({StoredSignal but consumed_seq}, source)
 JOIN workflow_signals o ON o.id = x.source
 
 -- name: due_timers
@@ -818,14 +781,13 @@ WHERE t.execution_id = x.id OR (t.execution_id >= x.id || '.' AND t.execution_id
 -- name: execution
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
-SELECT e.id, e.type, e.name, e.version, e.queue,
+SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
-  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END) AS attempt, e.max_attempts,
-  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement,
-  coalesce(c.awaiting, 'null') AS awaiting, e.attributes, e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
+  greatest(e.attempt, CASE WHEN e.type = 1 THEN r.attempt END) AS attempt,
+  coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names
@@ -856,7 +818,7 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
   WHERE e.parent_id = %(id)s AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
-SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = %(id)s ORDER BY seq
+SELECT {Transition} FROM history WHERE execution_id = %(id)s ORDER BY seq
 
 -- name: trace
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
@@ -877,14 +839,11 @@ moments AS (
     SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f
     CROSS JOIN LATERAL (SELECT t.requested_at, t.id FROM execution_resume_requests t WHERE t.execution_id = f.id ORDER BY t.id OFFSET 0) q
     WHERE f.type = 0 LIMIT %(turns)s))
-SELECT at, rank, length, child_no, id, kind, n FROM moments
-WHERE (at, rank, length, child_no, id, kind, n)
-  > (%(p_at)s, %(p_rank)s, %(p_length)s, %(p_child_no)s, %(p_id)s, %(p_kind)s, %(p_n)s)
-ORDER BY at, rank, length, child_no, id, kind, n LIMIT %(limit)s
+SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT %(limit)s
 
 -- name: moments
 -- What happened at these places, in their order.
-SELECT x.x, e.name, e.type, e.version, e.status,
+SELECT x.x AS place, e.name, e.type, e.version, e.status,
   CASE x.kind WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
   coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
   coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason

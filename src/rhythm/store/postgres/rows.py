@@ -12,16 +12,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.record import Record
-from rhythm.store.access import Actor, authorise, stored_token
+from rhythm.store.access import Actor, StoredToken, authorise
 from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.columns import new_execution
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
-from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, sending_turn
+from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
+from rhythm.store.rows import fields, record_of, records, records_with
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
+
+
+class Known(Record):
+    """An execution, as a transaction finds it."""
+
+    id: str
+    type: int
+    status: int
+    cancelled: bool
+    parent_id: str | None
+    root_id: str
+    now: int
 
 
 class Ready(Record):
@@ -64,14 +78,17 @@ class Rows:
     def __init__(self, db: Connection) -> None:
         self.db = db
 
+    def known(self, ids: Iterable[str]) -> list[Known]:
+        """Those of these executions that there are."""
+        return records(Known, self.db.all("executions_of", ids=list(ids)))
+
     def lock(self, ids: Iterable[str | None]) -> dict[str, Ready]:
         rows = self.db.all("lock", ids=sorted({id for id in ids if id is not None}))
-        return {row[0]: Ready(*row) for row in rows}
+        return {row.id: row for row in records(Ready, rows)}
 
     def lock_free(self, ids: Iterable[str]) -> dict[str, Ready]:
         """Waits for nobody: what others have locked is left out. After `lock`, if both are needed."""
-        rows = self.db.all("lock_free", ids=list(ids))
-        return {row[0]: Ready(*row) for row in rows}
+        return {row.id: row for row in records(Ready, self.db.all("lock_free", ids=list(ids)))}
 
     def wake(self, ids: Iterable[str | None], now: int) -> None:
         asleep = sorted({id for id in ids if id is not None})
@@ -81,7 +98,7 @@ class Rows:
     def call(self, ids: Sequence[str]) -> int:
         """Wakes those who live. One that is held back is not woken, it looks when it begins; until then it stays as it is. The time."""
         known = self.db.all("receivers", ids=list(ids))
-        now = known[0][2] if known else 0
+        now = next((now for _, _, now in known), 0)
         self.wake((id for id, held, _ in known if not held), now)
         self.keep_back([id for id, held, _ in known if held])
         return int(now)
@@ -117,9 +134,9 @@ class Rows:
 
     def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
-        rows = self._inserted([_columns(new) for new in executions], now, actor)
-        created, later = {row[0] for row in rows}, {new.id: new.later_us for new in executions}
-        now = rows[0][1] - later[rows[0][0]] if rows else 0
+        rows = self._inserted([new_execution(new) for new in executions], now, actor)
+        created, later = {id for id, _ in rows}, {new.id: new.later_us for new in executions}
+        now = next((created_at - later[id] for id, created_at in rows), 0)
         contexts = {new.id: new.snapshot for new in executions if new.type == WORKFLOW and new.id in created}
         self.db.batch("insert_contexts", [dict(id=id, snapshot=inline(snapshot)) for id, snapshot in contexts.items()], now=now)
         self.insert_blobs(contexts)
@@ -132,8 +149,9 @@ class Rows:
             return self.db.batch("insert_executions", columns, now=now)
         rows = self.db.batch("insert_executions", columns, "shared_token", now=now, token=actor.token)
         if rows:
-            authorise(actor, stored_token(rows[0][2]) if rows[0][2] else None)
-        return rows
+            _, _, token = rows[0]
+            authorise(actor, record_of(StoredToken, token) if token else None)
+        return [(id, created_at) for id, created_at, _ in rows]
 
     def insert_blobs(self, snapshots: Mapping[str, bytes | None]) -> None:
         """The large ones of these snapshots, by execution; what was there before is gone."""
@@ -145,10 +163,10 @@ class Rows:
 
     def give_back(self, claims: Sequence[dict[str, Any]], delay_us: int = 0) -> None:
         freed = self.db.batch("release", claims, delay_us=delay_us)
-        self.db.free(row[0] for row in freed if delay_us <= 0)
+        self.db.free(queue for (queue,) in freed if delay_us <= 0)
 
     def free_delayed(self, ids: Sequence[str]) -> None:
-        self.db.free(row[0] for row in self.db.all("free_delayed", ids=ids))
+        self.db.free(queue for (queue,) in self.db.all("free_delayed", ids=ids))
 
     # whose data it is
 
@@ -160,7 +178,8 @@ class Rows:
     def senders(self, ids: Iterable[str | None]) -> dict[str, Sender]:
         """Who stands behind what the turns of these executions send, by execution."""
         asked = sorted({id for id in ids if id is not None})
-        return {id: sending_turn(*row) for id, *row in self.db.all("senders", ids=asked)} if asked else {}
+        rows = self.db.all("senders", ids=asked) if asked else []
+        return {id: sending_turn(family) for family, id in records_with(SendingFamily, rows, "id")}
 
     # ending
 
@@ -168,7 +187,7 @@ class Rows:
         """The one way to a terminal status; it wakes the parents. The ids of those that had not ended before."""
         ended = self.db.batch("finish", [fields(end) for end in ends], now=now)
         self.wake((parent for _, parent in ended), now)
-        return {row[0] for row in ended}
+        return {id for id, _ in ended}
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
@@ -201,7 +220,7 @@ class Rows:
         self.db.batch("release_timers", rows, now=now)
         freed = self.db.batch("release_children", rows, now=now)
         self.make_ready([dict(zip(("id", "kind", "queue", "priority", "attempt"), row, strict=True), delay_us=0) for row in freed], now)
-        self.notify([row[0] for row in self.db.batch("release_approvals", rows, now=now)], "requested", now)
+        self.notify([id for (id,) in self.db.batch("release_approvals", rows, now=now)], "requested", now)
         return [(id, n) for id, n in self.db.batch("release_waits", rows, now=now)]
 
     # people
@@ -209,7 +228,7 @@ class Rows:
     def approvals(self, ids: Sequence[str], lock: bool = False) -> list[StoredApproval]:
         end = b" ORDER BY a.id FOR UPDATE OF a" if lock else b""
         text = SQL["approval"] + b" WHERE a.id = ANY(%(ids)s::text[])" + end
-        return [StoredApproval(*row) for row in self.db.query(text, {"ids": list(ids)}).fetchall()] if ids else []
+        return records(StoredApproval, self.db.rows(text, {"ids": list(ids)})) if ids else []
 
     def notify(self, ids: Sequence[str], what: str, now: int) -> None:
         """Queues the tasks that tell people about approvals, where their workflows name one."""
@@ -221,22 +240,7 @@ class Rows:
         """Records what lets executions go on that were paused."""
         self.db.batch("insert_resumes", rows, now=now)
         if rows:
-            self.db.free(row[0] for row in self.db.all("queue_again", ids=[row["id"] for row in rows]))
-
-
-def _columns(new: NewExecution) -> dict[str, Any]:
-    return dict(
-        id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
-        child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
-        held=new.held, key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs,
-        timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), later_us=new.later_us,
-        delay_us=int(new.delay_s * US), started_by=new.started_by, authority=new.authority,
-    )  # fmt: skip
-
-
-def fields(record: Record) -> dict[str, Any]:
-    """All fields by name, also those that have their default."""
-    return dict(zip(record._fields, record.astuple(), strict=True))
+            self.db.free(queue for (queue,) in self.db.all("queue_again", ids=[row["id"] for row in rows]))
 
 
 def error(code: str, message: str, data: Any = None) -> str:

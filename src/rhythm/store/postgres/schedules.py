@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.rows import fields
 from rhythm.store.postgres.session import Session, alone, transaction
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
 
 if TYPE_CHECKING:
     from rhythm.store.access import Act, Actor
     from rhythm.store.base import Definition, NewExecution, Started
-
-FIRE = Fire._fields[:-1]  # all but the time, which is the same for all
 
 
 class PostgresSchedules(Session):
@@ -29,30 +27,31 @@ class PostgresSchedules(Session):
 
     @alone
     def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
-        rows = self.db.all("schedules", names=list(names))
-        return _schedules(rows), rows[0][-1] if rows else self.db.now()
+        found = _read(self.db.all("schedules", names=list(names)))
+        now = found[0][2] if found else self.db.now()
+        return [schedule for schedule, _, _ in found], now
 
     @alone
     def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
-        return [Schedule(*row) for row in self.db.all("schedules_after", after=after, limit=limit, brief=brief)]
+        return records(Schedule, self.db.all("schedules_after", after=after, limit=limit, brief=brief))
 
     @alone
     def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
-        rows = self.db.all("schedules", names=list(names))
+        found = _read(self.db.all("schedules", names=list(names)))
         running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
         for name, id in self.db.all("running_fires", names=list(names)):
             running.setdefault(name, []).append(id)
-        return [Due(Schedule(*row[:-2]), tuple(running.get(row[0], ())), row[-1], row[-2]) for row in rows]
+        return [Due(each, tuple(running.get(each.name, ())), now, revision) for each, revision, now in found]
 
     @alone
     def fires(self, name: str, limit: int) -> list[Fire]:
-        return [Fire(*row) for row in self.db.all("fires", name=name, limit=limit)]
+        return records(Fire, self.db.all("fires", name=name, limit=limit))
 
     @transaction
     def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")  # of one that is not there yet there is no row to lock
-        found = _schedules(self.db.all("lock_schedules", names=[name]))
-        before, now = found[0] if found else None, self.db.now()
+        found = _read(self.db.all("lock_schedules", names=[name]))
+        before, now = next((schedule for schedule, _, _ in found), None), self.db.now()
         after = change(before, now)
         if after != before:
             self._put_schedules({name: after})
@@ -67,7 +66,8 @@ class PostgresSchedules(Session):
     def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
         """Within the transaction of a registration."""
         workflows = [definition.name for definition in definitions]
-        self._put_schedules(registered(_schedules(self.db.all("lock_schedules_of", workflows=workflows)), self.db.now()))
+        found = _read(self.db.all("lock_schedules_of", workflows=workflows))
+        self._put_schedules(registered([schedule for schedule, _, _ in found], self.db.now()))
 
     def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
         rows = self._all("due_schedules", limit=limit, without=list(without))
@@ -80,7 +80,8 @@ class PostgresSchedules(Session):
             self.db.hasten()
         names = [firing.name for firing in firings]
         rows = self.db.all("lock_free_schedules" if actor is None else "lock_revisions", names=names)
-        revisions, now = {name: revision for name, revision, _ in rows}, rows[0][-1] if rows else 0
+        revisions = {name: revision for name, revision, _ in rows}
+        now = next((now for _, _, now in rows), 0)
         held = {each.name: each for each in firings if each.name in revisions and each.revision in (None, revisions[each.name])}
         fires = self._fire_slots(list(held.values()), now) if held else []
         self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
@@ -91,8 +92,7 @@ class PostgresSchedules(Session):
         if cancels := [id for firing in firings for id in firing.cancels]:
             self._cancel(cancels)
         fires = self._start_slots(self._unknown_slots([fire for firing in firings for fire in firing.fires]))
-        rows = [{name: getattr(fire, name) for name in FIRE} for fire in fires if fire.outcome != REPEATED]
-        self.db.batch("insert_fires", rows, now=now)
+        self.db.batch("insert_fires", [fields(fire) for fire in fires if fire.outcome != REPEATED], now=now)
         moved = [dict(name=each.name, revision=each.revision, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
         self.db.batch("move_schedules", moved)
         if fires:
@@ -114,5 +114,7 @@ class PostgresSchedules(Session):
         return [each.fire if each.start is None else each.started(ids[each.start.id]) for each in new]
 
 
-def _schedules(rows: Sequence[Row]) -> list[Schedule]:
-    return [Schedule(*row[:-2]) for row in rows]
+def _read(rows: list[Row]) -> list[tuple[Schedule, int, int]]:
+    """Schedules, the revision of each, and when it was read."""
+    found = records_with(Schedule, rows, "revision", "now")
+    return [(schedule, revision, now) for schedule, (revision, now) in found]

@@ -1,17 +1,11 @@
 -- name: schedules_after
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, CASE WHEN %(brief)s THEN 'null' ELSE inputs END, overlap, catch_up, origin, next_at,
-  queued_at, paused_at, paused_by, paused_reason, created_at, created_by, updated_at, provenance
-FROM schedules WHERE name > %(after)s ORDER BY name LIMIT %(limit)s
+SELECT {Schedule but inputs}, CASE WHEN %(brief)s THEN 'null' ELSE inputs END AS inputs FROM schedules WHERE name > %(after)s ORDER BY name LIMIT %(limit)s
 
 -- name: schedules
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision, now_us()
-FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name
+SELECT {Schedule}, revision, now_us() AS now FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name
 
 -- name: lock_schedules
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision, now_us()
-FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
+SELECT {Schedule}, revision, now_us() AS now FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
 
 -- name: lock_free_schedules
 SELECT name, revision, now_us() FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE SKIP LOCKED
@@ -20,9 +14,7 @@ SELECT name, revision, now_us() FROM schedules WHERE name = ANY(%(names)s::text[
 SELECT name, revision, now_us() FROM schedules WHERE name = ANY(%(names)s::text[]) ORDER BY name FOR UPDATE
 
 -- name: lock_schedules_of
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision, now_us()
-FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER BY name FOR UPDATE
+SELECT {Schedule}, revision, now_us() AS now FROM schedules WHERE origin = ANY(%(workflows)s::text[]) AND origin <> '' ORDER BY name FOR UPDATE
 
 -- name: due_schedules
 -- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
@@ -35,17 +27,9 @@ UNION ALL
  ORDER BY s.name LIMIT %(limit)s)
 
 -- name: put_schedules
-INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision)
-SELECT *, nextval('fences') FROM unnest(%(name)s::text[], %(workflow)s::text[], %(cron)s::text[], %(tz)s::text[], %(every_us)s::bigint[], %(anchor_at)s::bigint[],
-  %(at)s::bigint[], %(inputs)s::text[], %(overlap)s::text[], %(catch_up)s::int[], %(origin)s::text[], %(next_at)s::bigint[],
-  %(queued_at)s::bigint[], %(paused_at)s::bigint[], %(paused_by)s::text[], %(paused_reason)s::text[], %(created_at)s::bigint[],
-  %(created_by)s::text[], %(updated_at)s::bigint[], %(provenance)s::text[])
-ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
-  anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
-  origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
-  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at,
-  provenance = excluded.provenance, revision = excluded.revision
+INSERT INTO schedules ({Schedule}, revision)
+SELECT {x.Schedule}, nextval('fences') FROM unnest({%Schedule}) AS x({Schedule})
+ON CONFLICT (name) DO UPDATE SET {Schedule = excluded but name, created_at, created_by}, revision = excluded.revision
 
 -- name: delete_schedules
 WITH gone AS (DELETE FROM schedules WHERE name = ANY(%(names)s::text[]))
@@ -71,10 +55,8 @@ SELECT f.schedule, f.slot_at FROM unnest(%(schedule)s::text[], %(slot_at)s::bigi
 JOIN schedule_fires f ON f.schedule = x.schedule AND f.slot_at = x.slot_at AND NOT f.manual
 
 -- name: insert_fires
-INSERT INTO schedule_fires (schedule, slot_at, outcome, execution_id, until_at, manual, detail, at, open)
-SELECT x.*, %(now)s, x.execution_id IS NOT NULL
-FROM unnest(%(schedule)s::text[], %(slot_at)s::bigint[], %(outcome)s::text[], %(execution_id)s::text[], %(until_at)s::bigint[],
-  %(manual)s::bool[], %(detail)s::text[]) AS x(schedule, slot_at, outcome, execution_id, until_at, manual, detail)
+INSERT INTO schedule_fires ({Fire but at}, at, open)
+SELECT {x.Fire but at}, %(now)s, x.execution_id IS NOT NULL FROM unnest({%Fire but at}) AS x({Fire but at})
 
 -- name: trim_fires
 DELETE FROM schedule_fires f USING (
@@ -83,5 +65,5 @@ DELETE FROM schedule_fires f USING (
 WHERE f.schedule = x.name AND f.slot_at <= x.last AND NOT f.open
 
 -- name: fires
-SELECT schedule, slot_at, outcome, execution_id, until_at, manual, detail, at FROM schedule_fires
+SELECT {Fire} FROM schedule_fires
 WHERE schedule = %(name)s ORDER BY slot_at DESC, n DESC LIMIT %(limit)s

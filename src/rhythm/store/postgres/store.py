@@ -28,7 +28,6 @@ from rhythm.store.base import (
     LARGE,
     PENDING,
     SHORT_ERROR,
-    STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
@@ -81,11 +80,12 @@ from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, mail_row, steps
 from rhythm.store.postgres.hints import PostgresListening, channel_of
 from rhythm.store.postgres.operating import PostgresOperating
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error, fields
+from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.provenance import provenance_of, sender_of
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
@@ -97,7 +97,6 @@ PRUNED = (
     "contributors", "families", "terminations",
 )  # fmt: skip
 BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
-ROW = (*StoredExecution._fields[: StoredExecution._fields.index("seq")], "ends_alike")  # of `executions`; the rest is its context
 
 
 class Expired(Record):
@@ -173,7 +172,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         acts = base.registered_acts(definitions, _listed(self.db.all("current_definitions", names=names))) if actor else []
         hashes = base.source_hashes(definitions)
         rows = [{**fields(definition), "source_hash": hashes[definition.source]} for definition in definitions]
-        self.db.batch("register_definitions", _columns(rows, "name", "version", "language", "file", "source_hash", "program"))
+        self.db.batch("register_definitions", rows)
         self.db.batch("keep_sources", [{"hash": hash, "text": text} for text, hash in hashes.items()])
         self._set_triggers(definitions)
         if schedules is not None:
@@ -191,7 +190,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def triggers(self) -> list[Trigger]:
-        return [Trigger(*row) for row in self.db.all("triggers")]
+        return records(Trigger, self.db.all("triggers"))
 
     @alone
     def definition(self, name: str, version: str | None = None) -> Definition | None:
@@ -199,7 +198,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
             rows = self.db.all("definition_version", name=name, version=version)
         else:
             rows = self.db.all("definition_current", name=name)
-        return Definition(*rows[0]) if rows else None
+        found = records(Definition, rows)
+        return found[0] if found else None
 
     @alone
     def program(self, name: str, version: str) -> str | None:
@@ -212,7 +212,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def definitions(self, after: str, limit: int) -> list[Listed]:
-        return [Listed(*row) for row in self.db.all("definitions_after", after=after, limit=limit)]
+        return records(Listed, self.db.all("definitions_after", after=after, limit=limit))
 
     # starting
 
@@ -231,7 +231,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def _let_go_of_keys(self, executions: Sequence[NewExecution]) -> list[str]:
         """Those who have the keys of the new ones are asked to end, and keep them no longer. Those who had not ended already."""
-        keyed = [row[0] for row in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
+        keyed = [id for (id,) in self.db.batch("keyed", [dict(name=new.name, key=new.key) for new in executions])]
         cancelled = self._cancel(keyed) if keyed else {}
         if keyed:
             self.db.do("let_go_of_keys", ids=sorted(keyed))
@@ -261,7 +261,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @alone
     def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
         wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
-        return [Claim(*row) for row in self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit)]
+        return records(Claim, self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit))
 
     @alone
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
@@ -277,7 +277,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def rescue(self, limit: int, crash_limit: int, dead: bool = False) -> list[str]:
         expired = self._all("expired", dead=dead, limit=limit)
-        return self._rescue([Expired(*row) for row in expired], crash_limit, dead) if expired else []
+        return self._rescue(records(Expired, expired), crash_limit, dead) if expired else []
 
     @service
     def _rescue(self, expired: Sequence[Expired], crash_limit: int, dead: bool) -> list[str]:
@@ -301,12 +301,12 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def _dead(self, held: Sequence[Ready], now: int) -> set[str]:
         """Which holders of these have still not beaten; it matters where a claim has not expired."""
         holders = sorted({row.claimed_by for row in held if row.claimed_by is not None and not _expired(row, now)})
-        return {row[0] for row in self.db.all("dead_workers", ids=holders, now=now)} if holders else set()
+        return {id for (id,) in self.db.all("dead_workers", ids=holders, now=now)} if holders else set()
 
     def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
         """They are free again; a task that was there when so many workers died fails, however many attempts it has left."""
         given_up = {row.id: row for row in lost if row.crashes + 1 >= crash_limit}
-        self.db.free(row[0] for row in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
+        self.db.free(queue for (queue,) in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
         self.db.do("delete_ready", ids=list(given_up))
         ends = [
             End(row.id, FAILED, crashed("its worker died", row.crashes + 1), row.fence, row.claimed_by, row.attempt)
@@ -318,8 +318,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         """They are free again, and a turn of their old owners would find a newer fence. Always the same turn: it fails."""
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
         rescued = self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()])
-        self.db.free(row[2] for row in rescued)
-        crashes = {row[0]: row[1] for row in rescued}
+        self.db.free(queue for _, _, queue in rescued)
+        crashes = {id: times for id, times, _ in rescued}
         looping = [id for id, times in crashes.items() if times >= crash_limit]
         self.db.do("delete_ready", ids=looping)
         if looping:
@@ -329,7 +329,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self, ids: Sequence[str], raised: Mapping[str, tuple[int, int]], lost: Mapping[str, Ready], crashes: Mapping[str, int], now: int
     ) -> None:
         self.db.do("skip_turn", ids=ids)
-        status = {row[0]: row[2] for row in self.db.all("executions_of", ids=ids)}
+        status = {each.id: each.status for each in self.rows.known(ids)}
         told = [
             dict(id=id, seq=raised[id][0] + 1, fence=raised[id][1], worker=lost[id].claimed_by, from_status=status[id], to_status=FAILED,
                  cause="crash loop", statement=0, error=None)
@@ -345,7 +345,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         """The beat is the last that is done, so it was sent if this succeeds; and it is read after the claims were prolonged: what is
         still there under its fence, and was not prolonged, was locked."""
-        kept = {row[0] for row in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
+        kept = {id for (id,) in self.db.batch("keep", _claims(claims), ttl_us=int(ttl_s * US))}
         mine = self.db.all("beat", **fields(beat) | {"queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)})
         return Mine(mine, (id for id, fence, _ in mine if id not in kept and claims.get(id) == fence))
 
@@ -354,11 +354,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         self.db.do("leave", workers=list(workers))
 
     def workers(self) -> list[SeenWorker]:
-        seen = [SeenWorker(*row) for row in self._all("workers")]
-        return [worker.replace(queues=tuple(json.loads(str(worker.queues)))) for worker in seen]
+        return records(SeenWorker, self._all("workers"))
 
     def paused_queues(self) -> frozenset[str]:
-        return frozenset(row[0] for row in self._all("paused_queues"))
+        return frozenset(name for (name,) in self._all("paused_queues"))
 
     @transaction
     def pause_queue(self, name: str, paused: bool, actor: Actor | None = None, reason: str = "") -> bool:
@@ -375,14 +374,14 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return self._queues(self.db.now())
 
     def _queues(self, now: int) -> list[Queue]:
-        return [Queue(*(*row, now)) for row in self._ask("queues", now=now)]
+        return records(Queue, self._ask("queues", now=now))
 
     @alone
     def declare(self, declarations: Sequence[Declaration]) -> None:
         self.db.batch("declare", [fields(declaration) for declaration in {each.name: each for each in declarations}.values()])
 
     def declared(self) -> list[Declaration]:
-        return [Declaration(*row) for row in self._all("declared")]
+        return records(Declaration, self._all("declared"))
 
     def sibling(self) -> PostgresStore:
         return PostgresStore(self.db.url, self.db.schema, self.db.clock, self.db.access)
@@ -391,42 +390,43 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def load(self, ids: Sequence[str]) -> list[Loaded]:
-        return [Loaded(*row) for row in self.db.all("load", ids=list(ids))]
+        return records(Loaded, self.db.all("load", ids=list(ids)))
 
     @alone
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        return [LoadedTask(*row) for row in self.db.all("load_tasks", ids=list(ids))]
+        return records(LoadedTask, self.db.all("load_tasks", ids=list(ids)))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
-        return {row[0] for row in self._all("cancelled", ids=list(ids))}
+        return {id for (id,) in self._all("cancelled", ids=list(ids))}
 
     @alone
     def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
         groups = [need for need in needed if need.whole and len(need.numbers) > 1]
         asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
-        undecided = {row[0] for row in self.db.batch("undecided", asked)}
+        undecided = {id for (id,) in self.db.batch("undecided", asked)}
         found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
-        for id, *row in self._ended([need for need in needed if need.id not in undecided], brief):
-            found[id].append(brief_outcome(*row) if brief else ChildOutcome(*row))
+        rows = self._ended([need for need in needed if need.id not in undecided], brief)
+        for outcome, id in records_with(ChildOutcome, rows, "id"):
+            found[id].append(brief_outcome(outcome) if brief else outcome)
         return found
 
     def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
         numbers = [(need.id, n) for need in needed for n in need.numbers]
         if brief:
             ids, of, ns = [child_id(id, n) for id, n in numbers], [id for id, _ in numbers], [n for _, n in numbers]
-            return self.db.query(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns)).fetchall()
+            return self.db.rows(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns))
         return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
 
     @alone
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
-        for id, *row in self.db.all("mail", ids=list(ids)):
-            boxes.setdefault(id, []).append(Mail(*row))
+        for mail, id in records_with(Mail, self.db.all("mail", ids=list(ids)), "execution_id"):
+            boxes.setdefault(id, []).append(mail)
         return boxes
 
     @alone
     def mailed(self, id: str) -> list[Mail]:
-        return [Mail(*row) for row in self.db.all("mailed", id=id)]
+        return records(Mail, self.db.all("mailed", id=id))
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
@@ -474,7 +474,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
-        found = {row[0]: row[1:] for row in self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])}
+        rows = self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])
+        found = {id: (wakes, parked) for id, wakes, parked in rows}
         return [_parked(claim.id, *found.get(claim.id, (None, False))) for claim in claims]
 
     @alone
@@ -524,23 +525,23 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return asked
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        known = self.db.all("executions_of", ids=list(ids))
+        known = self.rows.known(ids)
         if not known:
             return {}
-        tasks = [(row[0], row[4]) for row in known if row[1] == TASK]
-        workflows = [row[0] for row in known if row[1] == WORKFLOW and row[2] < TERMINAL]
+        tasks = [(each.id, each.parent_id) for each in known if each.type == TASK]
+        workflows = [each.id for each in known if each.type == WORKFLOW and each.status < TERMINAL]
         self.rows.lock([*workflows, *(id for row in tasks for id in row)])
-        now = known[0][-1]
+        now = known[0].now
         self.rows.wake(workflows, now)
-        flagged = {row[0] for row in self.db.all("flag_cancel", ids=sorted(row[0] for row in known), now=now)}
+        flagged = {id for (id,) in self.db.all("flag_cancel", ids=sorted(each.id for each in known), now=now)}
         self.rows.free_delayed(workflows)
         self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], CANCELLED, CANCELLED_ERROR, now)
-        return {row[0]: row[0] in flagged for row in known}
+        return {each.id: each.id in flagged for each in known}
 
     @transaction
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         self.db.do("lock_execution", id=id)
-        if running := [row[0] for row in self.db.all("retries", id=id) if row[1] < TERMINAL]:
+        if running := [retry.id for retry in records(Retry, self.db.all("retries", id=id)) if retry.status < TERMINAL]:
             return Started(running[0], created=False)
         family = self._family(id, Reach.by(self.limits), whole)
         if not family.executions:
@@ -557,33 +558,32 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return self._family(id, reach)
 
     def retries(self, id: str) -> list[Retry]:
-        return [Retry(*row) for row in self._all("retries", id=id)]
+        return records(Retry, self._all("retries", id=id))
 
     def _family(self, id: str, reach: Reach, whole: bool = True) -> Family:
         asked = family_range(id, whole)
         ((rows, size),) = self.db.all("family_size", **asked, most=reach.rows + 1)
         refuse_large(id, reach, rows, size)
         return Family(
-            tuple(StoredExecution(*row) for row in self.db.all("family", **asked, short=SHORT_ERROR)),
-            tuple(StoredTimer(*row) for row in self.db.all("family_timers", **asked)),
-            tuple(StoredSignal(*row) for row in self.db.all("family_signals", **asked)),
-            tuple(Retry(*row) for row in self.db.all("retries", id=id)),
+            tuple(records(StoredExecution, self.db.all("family", **asked, short=SHORT_ERROR))),
+            tuple(records(StoredTimer, self.db.all("family_timers", **asked))),
+            tuple(records(StoredSignal, self.db.all("family_signals", **asked))),
+            tuple(records(Retry, self.db.all("retries", id=id))),
         )
 
     def _store_family(self, family: Family) -> Started:
         now, rows = self.db.now(), [fields(row) for row in family.executions]
-        self.db.batch("insert_stored", _columns(rows, *ROW), now=now)
+        self.db.batch("insert_stored", rows, now=now)
         workflows = [row for row in rows if row["type"] == WORKFLOW]
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
-        self.db.batch("insert_stored_contexts", _columns(contexts, "id", "status", "statement", "snapshot", "owned", "awaiting"), now=now)
+        self.db.batch("insert_stored_contexts", contexts, now=now)
         self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
         told = [row for row in workflows if row["status"] != PENDING]
-        self.db.batch("insert_stored_history", _columns(told, "id", "statement"), now=now)
+        self.db.batch("insert_stored_history", told, now=now)
         begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
-        self.rows.make_ready(_columns(begins, "id", "kind", "queue", "priority", "attempt", "delay_us"), now)
+        self.rows.make_ready(begins, now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
-        signals = [fields(signal) for signal in family.signals]
-        self.db.batch("insert_stored_signals", _columns(signals, "id", "execution_id", "n", "name", "received_at", "source"))
+        self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
         return Started(family.executions[0].id, created=True)
 
     # services
@@ -603,34 +603,34 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         """How many, when the timers among them were due, and when the next is."""
         timers = self.db.all("due_timers", now=now, limit=limit)
         waits = self.db.all("due_waits", now=now, limit=limit)
-        delayed = [row[0] for row in self.db.all("due_ready", now=now, limit=limit)]
+        delayed = [id for (id,) in self.db.all("due_ready", now=now, limit=limit)]
         late = self.db.all("due_timeouts", now=now, limit=limit)
         approvals = self.db.all("due_approvals", now=now, limit=limit)
         pauses = self.db.all("due_pauses", now=now, limit=limit)
-        asked = [*(row[1] for row in approvals), *(id for id, held in pauses if not held)]
+        asked = [*(execution_id for _, execution_id in approvals), *(id for id, held in pauses if not held)]
         due = any((timers, waits, delayed, late, asked))
         count, fired = self._fire(timers, waits, delayed, late, asked, now) if due else (0, [])
         if approvals or pauses:
-            count += self._fire_people([row[0] for row in approvals], pauses, now)
+            count += self._fire_people([id for id, _ in approvals], pauses, now)
         return count, fired, self.db.all("next_due")[0][0]
 
     def _fire(
         self, timers: Sequence[Row], waits: Sequence[Row], delayed: Sequence[str], late: Sequence[Row], asked: Sequence[str], now: int
     ) -> tuple[int, list[int]]:
         """`asked`: those whose approval or pause is over, to be woken too."""
-        waiting = [*(row[0] for row in (*timers, *waits)), *asked]
-        self.rows.lock([*waiting, *delayed, *(row[0] for row in late), *(row[2] for row in late)])
+        waiting = [*(id for id, _ in (*timers, *waits)), *asked]
+        self.rows.lock([*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)])
         self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
-        freed = [row[0] for row in self.db.all("free_due", ids=delayed, now=now)]
+        freed = [queue for (queue,) in self.db.all("free_due", ids=delayed, now=now)]
         self.db.free(freed)
         tasks = [id for id, type, _ in late if type == TASK]
         self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
         if late:
-            self.db.do("time_out", ids=[row[0] for row in late], now=now)
+            self.db.do("time_out", ids=[id for id, _, _ in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
         given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
         ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
-        return len(fired) + len(ended) + len(freed) + len(late), [row[0] for row in fired]
+        return len(fired) + len(ended) + len(freed) + len(late), [fire_at for (fire_at,) in fired]
 
     def sweep(self, limit: int) -> list[str]:
         found = self._all("cancelled_tasks", limit=limit)
@@ -638,11 +638,13 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @service
     def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
-        self.rows.lock(id for row in found for id in row[:2])
-        return sorted(self.rows.end_unclaimed([row[0] for row in found], CANCELLED, CANCELLED_ERROR, found[0][-1]))
+        self.rows.lock(locked for id, parent_id, _ in found for locked in (id, parent_id))
+        now = next(now for _, _, now in found)
+        return sorted(self.rows.end_unclaimed([id for id, _, _ in found], CANCELLED, CANCELLED_ERROR, now))
 
     def look(self, dead: bool = False) -> Look:
-        return Look(*self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S))[0])
+        (look,) = records(Look, self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S)))
+        return look
 
     @alone
     def forget_workers(self, limit: int) -> None:
@@ -650,7 +652,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def parked(self, after: str, limit: int) -> list[str]:
-        return [row[0] for row in self.db.all("parked", after=after, limit=limit)]
+        return [id for (id,) in self.db.all("parked", after=after, limit=limit)]
 
     @alone
     def without_rows(self, children: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -659,7 +661,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def mend(self, stuck: Mapping[str, int], timers: Sequence[tuple[str, int]]) -> list[str]:
         """One that has moved on before it was woken here was not stuck; the wake does no harm."""
-        made = [row[0] for row in self.db.all("wake_parked", ids=list(stuck))]
+        made = [id for (id,) in self.db.all("wake_parked", ids=list(stuck))]
         self.db.free([SYSTEM_QUEUE] if made else ())
         seqs = dict(self.db.all("seqs_of", ids=made)) if made else {}
         woken = [id for id in made if seqs.get(id) == stuck[id]]
@@ -672,7 +674,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def prune(self, older_than_s: float, limit: int) -> int:
         age_us = int(older_than_s * US)
-        roots = [row[0] for row in self._all("old_roots", age_us=age_us, limit=limit)]
+        roots = [id for (id,) in self._all("old_roots", age_us=age_us, limit=limit)]
         if roots:
             self._prune(roots)
         return len(roots)
@@ -684,7 +686,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def prune_events(self, older_than_s: float, limit: int) -> int:
         old = self._all("old_events", age_us=_us(older_than_s), limit=limit)
-        return self._prune_events([row[0] for row in old], sorted({row[1] for row in old})) if old else 0
+        return self._prune_events([id for id, _ in old], sorted({type for _, type in old})) if old else 0
 
     @service
     def _prune_events(self, ids: Sequence[str], types: Sequence[str]) -> int:
@@ -699,7 +701,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
-        return {execution.id: execution for execution in self._select(b"WHERE e.id = ANY(%(ids)s::text[])", ids=list(ids))}
+        text = SQL["execution"] + b" WHERE e.id = ANY(%(ids)s::text[])"
+        return {found.id: found for found in records(Execution, self.db.rows(text, {"ids": list(ids)}))}
 
     @alone
     def find(
@@ -729,7 +732,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         return self._executions(text, values, brief, most_bytes)
 
     def names(self, prefixes: Sequence[str]) -> list[str]:
-        return [row[0] for row in self._all("names", prefixes=list(prefixes))]
+        return [name for (name,) in self._all("names", prefixes=list(prefixes))]
 
     def root_names(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._all("root_names", ids=list(ids)))
@@ -747,28 +750,26 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def _executions(self, text: bytes, values: Mapping[str, Any], brief: bool, most_bytes: int | None) -> Found[Execution]:
         large = ("attributes", "error", "paused_reason", *(() if brief else LARGE))
         rows, cut = self.db.some(text, values, large, most_bytes)
-        return Found.of((Execution(*row) for row in rows), cut)
+        return Found.of(records(Execution, rows), cut)
 
     @alone
     def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
         bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         rows = self.db.all("trace", **bounds, **{f"p_{name}": getattr(begin, name) for name in begin._fields})
-        places = [Place(*row) for row in rows]
+        places = records(Place, rows)
         wanted = {name: [getattr(place, name) for place in places] for name in ("id", "kind", "n")}
         found, cut = self.db.some(SQL["moments"], wanted, ("detail", "reason"), most_bytes) if places else ([], False)
-        return Found.of((Moment(places[row[0] - 1], *row[1:]) for row in found), cut)
+        read: list[Any] = records(Moment, found)  # each with the number of its place, from 1 on
+        return Found.of((moment.replace(place=places[moment.place - 1]) for moment in read), cut)
 
     @alone
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self.db.all("stamps", ids=list(ids)))
 
-    def _select(self, where: bytes, **values: Any) -> list[Execution]:
-        return [Execution(*row) for row in self.db.query(SQL["execution"] + b" " + where, values).fetchall()]
-
     @alone
     def waits(self, id: str) -> list[NewWait]:
-        return [NewWait(*row) for row in self.db.all("waits", id=id)]
+        return records(NewWait, self.db.all("waits", id=id))
 
     @alone
     def due(self, id: str) -> dict[int, int]:
@@ -776,10 +777,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     @alone
     def history(self, id: str) -> list[Transition]:
-        return [
-            Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
-            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self.db.all("history", id=id)
-        ]
+        return base.with_names(records(Transition, self.db.all("history", id=id)))
 
     # doctor
 
@@ -797,7 +795,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def health(self) -> Health:
         self.db.freeze()
         now = self.db.now()
-        silent = tuple(Silent(*row) for row in self._ask("silent", now=now))
+        silent = tuple(records(Silent, self._ask("silent", now=now)))
         dead = tuple((table, live, dead) for table, live, dead in self._ask("dead_rows"))
         count, transaction_s, notifications = (
             self._ask(name)[0][0] for name in ("count_executions", "oldest_transaction", "notification_queue")
@@ -806,7 +804,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def _ask(self, name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Row]:
         columns = {"id": [id for id, _ in rows], "n": [n for _, n in rows]} if rows is not None else {}
-        return self.db.query(doctor_sql()[name], {**values, **columns}).fetchall()
+        return self.db.rows(doctor_sql()[name], {**values, **columns})
 
 
 @cache
@@ -844,9 +842,5 @@ def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
     return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], *names: str) -> list[dict[str, Any]]:
-    return [{name: row[name] for name in names} for row in rows]
-
-
-def _listed(rows: Sequence[Row]) -> dict[str, Listed]:
-    return {row[0]: Listed(*row) for row in rows}
+def _listed(rows: list[Row]) -> dict[str, Listed]:
+    return {listed.name: listed for listed in records(Listed, rows)}

@@ -17,10 +17,10 @@ from rhythm.store.access import (
     StoredToken,
     authorise,
     chained,
-    stored_token,
     token_acts,
 )
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.session import SQL, US, Session
 
 
@@ -32,18 +32,17 @@ class SqliteAccess(Session, AccessStore):
         roles = {"roles": json.dumps(grant.roles), "business_roles": json.dumps(grant.business_roles)}
         with self._transaction():
             now = self.clock()
-            row = {"id": grant.id, "name": grant.name, "hash": grant.hash, "now": now, "expires_us": expires_us, "by": _name(actor)}
-            if not self._count("insert_token", row | roles):
+            told = {"now": now, "expires_us": expires_us, "by": _name(actor)}
+            if not self._count("insert_token", {**fields(grant), **roles, **told}):
                 return None
             return self._recorded(None, grant.id, actor, now)
 
     def token(self, id: str) -> StoredToken | None:
-        rows = self._read(SQL["token"], (id,))
-        return stored_token((*rows[0], self.clock())) if rows else None
+        found = records(StoredToken, self._read(SQL["token"], {"id": id, "now": self.clock()}))
+        return found[0] if found else None
 
     def tokens(self) -> list[StoredToken]:
-        now = self.clock()
-        return [stored_token((*row, now)) for row in self._read(SQL["tokens"])]
+        return records(StoredToken, self._read(SQL["tokens"], {"now": self.clock()}))
 
     def touch_token(self, id: str) -> None:
         with self._transaction():
@@ -72,8 +71,7 @@ class SqliteAccess(Session, AccessStore):
             return self._recorded(before, id, actor, now)
 
     def _token(self, id: str, now: int) -> StoredToken | None:
-        row = self._one("token", id)
-        return stored_token((*row, now)) if row else None
+        return self._first(StoredToken, "token", {"id": id, "now": now})
 
     def _recorded(self, before: StoredToken | None, id: str, actor: Actor | None, now: int) -> StoredToken:
         """The token as this transaction leaves it."""
@@ -101,9 +99,10 @@ class SqliteAccess(Session, AccessStore):
         """Adds to the audit; without an actor nobody asked for it. For acts: see `_record`."""
         if actor is None or not acts:
             return
-        rows = chained(Head(*self._one("audit_head")), actor, acts, now)
+        (head,) = records(Head, self._all("audit_head"))
+        rows = chained(head, actor, acts, now)
         for row in rows:
-            self._all("insert_audit", *row.astuple())
+            self._all("insert_audit", fields(row))
 
     def _record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
         """Records what this transaction does, or refuses it: if the token of the actor does not allow it any more."""
@@ -119,10 +118,10 @@ class SqliteAccess(Session, AccessStore):
                 args.append(value)
         text = f"{SQL['audit']} {'WHERE ' * bool(where)}{' AND '.join(where)} ORDER BY n DESC LIMIT ?"
         rows, cut = self._read_some(text, (*args, limit), most_bytes)
-        return Found.of((AuditRow(*row) for row in rows), cut)
+        return Found.of(records(AuditRow, rows), cut)
 
     def audit_after(self, n: int, limit: int) -> list[AuditRow]:
-        return [AuditRow(*row) for row in self._read(SQL["audit_after"], (n, limit))]
+        return records(AuditRow, self._read(SQL["audit_after"], (n, limit)))
 
 
 def _name(actor: Actor | None) -> str:

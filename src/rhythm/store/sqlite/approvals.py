@@ -31,8 +31,9 @@ from rhythm.store.approvals import (
 from rhythm.store.base import TASK, NewExecution
 from rhythm.store.provenance import commenter, provenance_of
 from rhythm.store.reading import Found
+from rhythm.store.rows import fields, records
 from rhythm.store.sqlite.access import SqliteAccess
-from rhythm.store.sqlite.rows import Rows
+from rhythm.store.sqlite.rows import Known, Rows
 from rhythm.store.sqlite.session import SQL, US
 
 OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
@@ -68,7 +69,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             now,
             approval.escalated,
         )
-        self._all("insert_decision", dict(zip(row._fields, row.astuple(), strict=True)))
+        self._all("insert_decision", fields(row))
         self._contribute(approval.execution_id, [commenter(actor)] if made.comment else (), now)
         if verdict.stage is not None:
             self._escalate(approval, verdict.stage, now)
@@ -98,8 +99,8 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
 
     def _request(self, execution_id: str, new: NewApproval, now: int) -> None:
         id, timeout_us = child_id(execution_id, new.n), None if new.timeout_s is None else int(new.timeout_s * US)
-        values = dict(zip(new._fields, new.astuple(), strict=True))
-        self._all("insert_approval", {**values, "id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now})
+        place = {"id": id, "execution_id": execution_id, "timeout_us": timeout_us, "now": now}
+        self._all("insert_approval", fields(new) | place)
         if not new.held:
             self._notify(id, "requested", now)
 
@@ -146,14 +147,13 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             self._record(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
             return resumed
 
-    def _known(self, ids: Sequence[str]) -> dict[str, Any]:
-        found = {id: self._one("status_of", id) for id in ids}
-        return {id: row for id, row in found.items() if row}
+    def _known(self, ids: Sequence[str]) -> dict[str, Known]:
+        return {id: found for id in ids if (found := self._find(id))}
 
-    def _look_up(self, known: dict[str, Any], changed: dict[str, bool], now: int) -> None:
+    def _look_up(self, known: dict[str, Known], changed: dict[str, bool], now: int) -> None:
         """Whoever has them looks again; one that is held back looks when it begins."""
-        for id, row in known.items():
-            if changed[id] and not row[5]:
+        for id, found in known.items():
+            if changed[id] and not found.held:
                 self._wake(id, now)
 
     def _queue_again(self, ids: Iterable[str]) -> None:
@@ -178,12 +178,11 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         due = self._all("due_pauses", now, limit)
         for id, then in due:
             self._all("unpause", id)
-            row = self._one("status_of", id)
             if then == CANCEL:
-                self._cancel(id, row, now)
+                self._cancel(id, self._find(id), now)
             else:
                 self._resumed(id, "timeout", "", "null", now)
-                self._look_up({id: row}, {id: True}, now)
+                self._look_up(self._known([id]), {id: True}, now)
                 self._queue_again([id])
         acts = [
             Act("execution.cancel" if then == CANCEL else "execution.resume", id, '{"reason": "its pause is over"}') for id, then in due
@@ -191,7 +190,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
         self._audit(SERVICE, acts, now)
         return len(due)
 
-    def _cancel(self, id: str, row: Any, now: int) -> bool:
+    def _cancel(self, id: str, known: Known | None, now: int) -> bool:
         raise NotImplementedError
 
     # reading
@@ -225,30 +224,26 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             args.append(status)
         text = f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id DESC LIMIT ?"
         rows, cut = self._read_some(text, (*args, limit), most_bytes)
-        return Found.of(map(_stored, rows), cut)
+        return Found.of(records(StoredApproval, rows), cut)
 
     def approval(self, id: str) -> StoredApproval | None:
-        rows = self._read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,))
-        return _stored(rows[0]) if rows else None
+        found = records(StoredApproval, self._read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,)))
+        return found[0] if found else None
 
     def _approval(self, id: str) -> StoredApproval | None:
         rows, _ = self._run(f"{SQL['approval']} WHERE a.id = ?", (id,))
-        return _stored(rows[0]) if rows else None
+        found = records(StoredApproval, rows)
+        return found[0] if found else None
 
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return [StoredDecision(*row) for row in self._read(SQL["decisions"], (json.dumps(list(ids)),))]
+        return records(StoredDecision, self._read(SQL["decisions"], (json.dumps(list(ids)),)))
 
     def _decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return [StoredDecision(*row) for row in self._all("decisions", json.dumps(list(ids)))]
+        return records(StoredDecision, self._all("decisions", json.dumps(list(ids))))
 
     def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
         rows, cut = self._read_some(SQL["resumes"], (id, after, -1 if limit is None else limit), most_bytes)
-        return Found.of((ResumeRequest(*row) for row in rows), cut)
+        return Found.of(records(ResumeRequest, rows), cut)
 
     def last_resumes(self, id: str) -> list[ResumeRequest]:
-        return [ResumeRequest(*row) for row in self._read(SQL["last_resumes"], {"id": id})]
-
-
-def _stored(row: Sequence[Any]) -> StoredApproval:
-    approval = StoredApproval(*row)
-    return approval.replace(four_eyes=bool(approval.four_eyes), held=bool(approval.held))
+        return records(ResumeRequest, self._read(SQL["last_resumes"], {"id": id}))

@@ -1,8 +1,6 @@
 -- name: insert_approval
-INSERT INTO approvals (id, execution_id, n, role, reason, data, quorum, four_eyes, requested_by, stages, notify, timeout_us, on_deadline,
-                       deadline_at, held, created_at)
-SELECT :id, :execution_id, :n, :role, :reason, :data, :quorum, :four_eyes, r.started_by, :stages, :notify, :timeout_us, :on_deadline,
-  CASE WHEN NOT :held THEN :now + :timeout_us END, :held, :now
+INSERT INTO approvals ({NewApproval}, id, execution_id, requested_by, timeout_us, deadline_at, created_at)
+SELECT {:NewApproval}, :id, :execution_id, r.started_by, :timeout_us, CASE WHEN NOT :held THEN :now + :timeout_us END, :now
 FROM executions e LEFT JOIN executions r ON r.id = e.root_id WHERE e.id = :execution_id
 
 -- name: cancel_approvals
@@ -13,18 +11,15 @@ UPDATE approvals SET held = 0, deadline_at = :now + timeout_us
 WHERE execution_id = :id AND n BETWEEN :first AND :last AND held = 1 AND ended_at IS NULL RETURNING id
 
 -- name: approval
-SELECT a.id, a.execution_id, a.n, a.role, a.reason, a.data, a.quorum, a.four_eyes, a.requested_by, a.stages, a.notify, a.timeout_us,
-  a.on_deadline, a.deadline_at, a.held, a.created_at, a.escalated, a.status, a.decision, a.decided_by, a.comment, a.ended_at,
-  coalesce(e.name, '')
+SELECT {a.StoredApproval but workflow}, coalesce(e.name, '') AS workflow
 FROM approvals a LEFT JOIN executions e ON e.id = a.execution_id
 
 -- name: decisions
-SELECT approval_id, n, actor, role, decision, comment, shown, key, token, at, stage FROM approval_decisions
+SELECT {StoredDecision} FROM approval_decisions
 WHERE approval_id IN (SELECT value FROM json_each(?)) ORDER BY approval_id, n
 
 -- name: insert_decision
-INSERT INTO approval_decisions (approval_id, n, actor, role, decision, comment, shown, key, token, at, stage)
-VALUES (:approval_id, :n, :actor, :role, :decision, :comment, :shown, :key, :token, :at, :stage)
+INSERT INTO approval_decisions ({StoredDecision}) VALUES ({:StoredDecision})
 
 -- name: end_approval
 UPDATE approvals SET status = 5, decision = :decision, decided_by = :by, comment = :comment, ended_at = :now WHERE id = :id AND ended_at IS NULL
@@ -84,13 +79,11 @@ WHERE execution_id = :id AND id <= :upto AND executed_at IS NULL
 UPDATE execution_resume_requests SET error_message = 'the execution ended before it could see this' WHERE execution_id = ? AND executed_at IS NULL
 
 -- name: resumes
-SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
-FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = ? AND id > ? ORDER BY id LIMIT ?
+SELECT {ResumeRequest} FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = ? AND id > ? ORDER BY id LIMIT ?
 
 -- name: last_resumes
 -- The last one, and the last that came with data and was no event.
-SELECT id, execution_id, triggered_by, triggered_by_id, trigger_data, reason, requested_at, executed_at, error_message
-FROM execution_resume_requests WHERE id IN (
+SELECT {ResumeRequest} FROM execution_resume_requests WHERE id IN (
   (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of WHERE execution_id = :id),
   (SELECT max(id) FROM execution_resume_requests INDEXED BY resumes_of
     WHERE execution_id = :id AND triggered_by <> 'event' AND trigger_data <> 'null'))

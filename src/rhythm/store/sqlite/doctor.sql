@@ -304,18 +304,20 @@ FROM history a JOIN history b ON b.execution_id = a.execution_id AND b.seq = a.s
 -- name: contexts
 -- A page of contexts, with what a judge of waits must know. Those that have ended are read over, not left out: a page is
 -- cut from the primary key alone, whatever the planner thinks of the rest. So are those that are being ended: nobody wakes them.
-SELECT c.execution_id, CASE WHEN e.type = 0 AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') THEN e.status END, e.held, e.paused_at IS NOT NULL, e.cancel_requested_at IS NOT NULL,
-  e.timed_out_at IS NOT NULL, r.id IS NOT NULL, c.seq, c.statement, CASE WHEN e.status < 5 THEN
-  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END, c.owned, c.awaiting
+SELECT c.execution_id AS id,
+  CASE WHEN e.type = 0 AND NOT EXISTS (SELECT 1 FROM terminations t WHERE substr(e.id, 1, length(t.id) + 1) = t.id || '.') THEN e.status END AS status,
+  e.held AS held, e.paused_at IS NOT NULL AS paused, e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out,
+  r.id IS NOT NULL AS ready, c.seq AS seq, c.statement AS statement, c.owned AS owned, c.awaiting AS awaiting, CASE WHEN e.status < 5 THEN
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END AS snapshot
 FROM (SELECT * FROM workflow_execution_context WHERE execution_id > :after ORDER BY execution_id LIMIT :limit) c
 LEFT JOIN executions e ON e.id = c.execution_id LEFT JOIN ready r ON r.id = c.execution_id ORDER BY c.execution_id
 
 -- name: children_by_id
-SELECT id, status, finished_at, type, name FROM executions WHERE id IN (SELECT value FROM json_each(:ids))
+SELECT {Child} FROM executions WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: timers_by_number
 -- Timers, and waits for events, which end in more ways.
-SELECT t.execution_id, t.n, t.fired_at, t.cancelled_at, NULL
+SELECT t.execution_id AS execution_id, t.n AS n, t.fired_at AS fired_at, t.cancelled_at AS cancelled_at, NULL AS status
 FROM json_each(:rows) x CROSS JOIN timer_tasks t ON t.execution_id = json_extract(x.value, '$[0]') AND t.n = json_extract(x.value, '$[1]')
 UNION ALL
 SELECT w.execution_id, w.n, CASE WHEN w.status <> 7 THEN w.ended_at END, CASE WHEN w.status = 7 THEN w.ended_at END, coalesce(w.status, 0)
@@ -325,7 +327,7 @@ SELECT a.execution_id, a.n, CASE WHEN a.status <> 7 THEN a.ended_at END, CASE WH
 FROM json_each(:rows) x CROSS JOIN approvals a ON a.execution_id = json_extract(x.value, '$[0]') AND a.n = json_extract(x.value, '$[1]')
 
 -- name: mailboxes
-SELECT execution_id, id, name, received_at FROM workflow_signals
+SELECT {Mailed} FROM workflow_signals
 WHERE execution_id IN (SELECT value FROM json_each(:ids)) AND consumed_seq IS NULL ORDER BY execution_id, n
 
 -- name: count_executions
@@ -334,8 +336,8 @@ SELECT count(*) FROM executions
 -- name: queues
 -- What is ready in each queue, since when the oldest of it, what is claimed, how many of these claims have expired, what is delayed, whether
 -- it is paused, and how many live workers take from it: the resumes have all of them.
-SELECT name, sum(ready), min(oldest_at), sum(claimed), sum(expired), sum(delayed), max(paused_at), max(paused_by),
-  max(paused_reason), sum(workers)
+SELECT name, sum(ready) AS ready, min(oldest_at) AS oldest_at, sum(claimed) AS claimed, sum(expired) AS expired, sum(delayed) AS delayed,
+  max(paused_at) AS paused_at, max(paused_by) AS paused_by, max(paused_reason) AS paused_reason, sum(workers) AS workers, :now AS now
 FROM (
   SELECT queue AS name, count(*) FILTER (WHERE state = 0) AS ready, min(order_key) FILTER (WHERE state = 0) AS oldest_at,
     count(*) FILTER (WHERE state = 1) AS claimed, count(*) FILTER (WHERE state = 1 AND claim_expires_at < :now) AS expired,
@@ -350,7 +352,7 @@ GROUP BY name ORDER BY name
 
 -- name: silent
 -- Workers that have claims, and have not been heard of for too long, or never.
-SELECT r.claimed_by, count(*), max(h.beat_at) FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
+SELECT r.claimed_by AS worker, count(*) AS claims, max(h.beat_at) AS beat_at FROM ready r LEFT JOIN worker_heartbeats h ON h.worker_id = r.claimed_by
 WHERE r.state = 1 AND (h.worker_id IS NULL OR h.beat_at + h.dead_after_us < :now) GROUP BY r.claimed_by ORDER BY r.claimed_by
 
 -- name: approvals_entitled
@@ -408,32 +410,31 @@ WHERE a.action IN ('approval.approve', 'approval.reject', 'approval.escalate') A
 
 -- name: decisions_made
 -- Decisions under four eyes, and everyone who had a hand in what they were about.
-SELECT d.approval_id, d.n, d.actor, d.at, a.decided_by, a.ended_at,
-  (SELECT json_group_array(json_array(c.person, c.at)) FROM execution_contributors c WHERE c.root_id = e.root_id)
+SELECT d.approval_id AS approval_id, d.n AS n, d.actor AS actor, d.at AS at, a.decided_by AS decided_by, a.ended_at AS ended_at,
+  (SELECT json_group_array(json_array(c.person, c.at)) FROM execution_contributors c WHERE c.root_id = e.root_id) AS contributors
 FROM approval_decisions d JOIN approvals a ON a.id = d.approval_id JOIN executions e ON e.id = a.execution_id
 WHERE a.four_eyes AND (d.approval_id, d.n) > (:id, :n) ORDER BY d.approval_id, d.n LIMIT :limit
 
 -- name: decisions_told
 -- Decisions with what the audit tells of them; whether that is the same is judged by the code.
-SELECT d.approval_id, d.n, d.decision, d.actor, d.role, d.comment, d.shown, a.detail
+SELECT {d.DecisionTold but detail}, a.detail AS detail
 FROM approval_decisions d JOIN audit a ON a.object = d.approval_id AND a.action = 'approval.' || d.decision AND a.actor = d.actor
   AND a.at = d.at AND a.token IS d.token AND a.n > 0
 WHERE (d.approval_id, d.n) > (:id, :n) ORDER BY d.approval_id, d.n LIMIT :limit
 
 -- name: token_acts
 -- What the audit tells of tokens, in its order.
-SELECT n, at, action, object, detail FROM audit
+SELECT {TokenAct} FROM audit
 WHERE action IN ('token.create', 'token.change', 'token.revoke') AND n > :after ORDER BY n LIMIT :limit
 
 -- name: token_rows
-SELECT id, name, hash, roles, business_roles, expires_at, revoked_at FROM api_tokens ORDER BY id
+SELECT {TokenRow} FROM api_tokens ORDER BY id
 
 -- name: audit_head
 SELECT n, hash FROM audit_head
 
 -- name: audit_page
 -- The chain in its order, until the page has enough rows or is large enough; whether it is unbroken is judged by the code that reads it.
-SELECT n, at, actor, token, source, action, object, detail, prev, hash
-FROM (SELECT p.*, sum(length(detail)) OVER (ORDER BY n) - length(detail) AS before
+SELECT {AuditRow} FROM (SELECT p.*, sum(length(detail)) OVER (ORDER BY n) - length(detail) AS before
   FROM (SELECT * FROM audit WHERE n >= :first ORDER BY n LIMIT :limit) AS p) AS page
 WHERE before < :size ORDER BY n

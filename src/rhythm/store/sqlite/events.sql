@@ -1,23 +1,22 @@
 -- name: forget_triggers
 DELETE FROM event_triggers WHERE workflow IN (SELECT value FROM json_each(:names)) AND NOT EXISTS (
   SELECT 1 FROM json_each(:triggers) x
-  WHERE json_extract(x.value, '$[0]') = event_triggers.type AND json_extract(x.value, '$[1]') = event_triggers.workflow)
+  WHERE json_extract(x.value, '$.type') = event_triggers.type AND json_extract(x.value, '$.workflow') = event_triggers.workflow)
 
 -- name: set_triggers
-INSERT INTO event_triggers (type, workflow, version, queue, timeout_s)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]'),
-  json_extract(value, '$[4]') FROM json_each(:triggers) WHERE true
-ON CONFLICT (type, workflow) DO UPDATE SET version = excluded.version, queue = excluded.queue, timeout_s = excluded.timeout_s
+INSERT INTO event_triggers ({Trigger}) SELECT {$Trigger} FROM json_each(:triggers) WHERE true
+ON CONFLICT (type, workflow) DO UPDATE SET {Trigger = excluded but type, workflow}
 
 -- name: triggers
-SELECT type, workflow, version, queue, timeout_s FROM event_triggers ORDER BY type, workflow
+SELECT {Trigger} FROM event_triggers ORDER BY type, workflow
 
 -- name: triggers_of
-SELECT type, workflow, version, queue, timeout_s FROM event_triggers WHERE type = ? ORDER BY workflow
+SELECT {Trigger} FROM event_triggers WHERE type = ? ORDER BY workflow
 
 -- name: sender
 -- An execution whose turn publishes events or sends signals: who started its family, everyone who had a hand in it, and its authority.
-SELECT r.started_by, r.id, (SELECT json_group_array(c.person) FROM execution_contributors c WHERE c.root_id = e.root_id), e.authority
+SELECT r.started_by AS started_by, r.id AS root_id, e.authority AS authority,
+  (SELECT json_group_array(c.person) FROM execution_contributors c WHERE c.root_id = e.root_id) AS people
 FROM executions e JOIN executions r ON r.id = e.root_id WHERE e.id = ?
 
 -- name: insert_contributor

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rhythm.store.reading import up_to
-from rhythm.store.sqlite.session import Clock
+from rhythm.store.sqlite.session import Clock, some
 from rhythm.store.sqlite.store import SqliteStore
 
 
@@ -43,13 +42,13 @@ class JoinedStore(SqliteStore):
         finally:
             self._db.execute("RELEASE rhythm")
 
-    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+    def _fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
         """Its owner's problems are its owner's: what SQLite says is passed on as it is."""
         cursor = self._cursor().execute(text, args)
-        return cursor.fetchall(), cursor.rowcount
+        return cursor.fetchall(), cursor
 
     def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
-        return up_to(self._run(text, args)[0], most_bytes)
+        return some(self._run(text, args)[0], most_bytes)
 
     def _cursor(self) -> sqlite3.Cursor:
         """One that gives plain rows, whatever rows the owner of the connection likes."""

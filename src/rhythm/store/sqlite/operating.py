@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rhythm.store.operating import OperatingStore, Selection, Standing
+from rhythm.store.rows import records
 from rhythm.store.sqlite.session import SQL, Session
 
 CONDITIONS = {
@@ -31,7 +32,8 @@ class SqliteOperating(Session, OperatingStore):
         return self._read(text, {**_values(selection), "at": after[0], "id": after[1], "limit": limit})
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
-        return {row[0]: Standing(*row) for row in self._read(SQL["standing"], (json.dumps(list(ids)),))}
+        found = records(Standing, self._read(SQL["standing"], (json.dumps(list(ids)),)))
+        return {standing.id: standing for standing in found}
 
 
 def _meant(selection: Selection) -> str:

@@ -27,4 +27,4 @@ DELETE FROM ready WHERE id IN (SELECT e.parent_id FROM json_each(?) x JOIN execu
 UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?
 
 -- name: standing
-SELECT id, state, queue, order_key, due_at, claimed_by FROM ready WHERE id IN (SELECT value FROM json_each(?))
+SELECT {Standing but since, worker}, order_key AS since, claimed_by AS worker FROM ready WHERE id IN (SELECT value FROM json_each(?))

@@ -7,13 +7,11 @@ UPDATE fences SET n = n + ? RETURNING n
 
 -- name: register_definitions
 -- A version that is there is left as it is: only its place among the versions of its name changes.
-INSERT INTO workflow_definitions (name, version, language, file, registered_at, registration, source_hash, program)
-SELECT x.name, x.version, x.language, x.file, now_us(),
+INSERT INTO workflow_definitions ({Definition}, registered_at, registration, source_hash)
+SELECT {x.Definition}, now_us(),
   (SELECT coalesce(max(registration), 0) FROM workflow_definitions d WHERE d.name = x.name) + row_number() OVER (PARTITION BY x.name ORDER BY x.ord),
-  x.source_hash, x.program
-FROM (SELECT key AS ord, json_extract(value, '$[0]') AS name, json_extract(value, '$[1]') AS version, json_extract(value, '$[2]') AS language,
-        json_extract(value, '$[3]') AS file, json_extract(value, '$[4]') AS source_hash, json_extract(value, '$[5]') AS program
-      FROM json_each(:definitions)) x
+  x.source_hash
+FROM (SELECT key AS ord, {$Definition}, json_extract(value, '$.source_hash') AS source_hash FROM json_each(:definitions)) x
 WHERE x.version IS NOT (SELECT d.version FROM workflow_definitions d WHERE d.name = x.name ORDER BY registration DESC LIMIT 1)
 ON CONFLICT (name, version) DO UPDATE SET registration = excluded.registration, registered_at = excluded.registered_at
 
@@ -24,18 +22,18 @@ SELECT x.key, x.value FROM json_each(:sources) x
 WHERE EXISTS (SELECT 1 FROM workflow_definitions d WHERE d.source_hash = x.key) ON CONFLICT (hash) DO NOTHING
 
 -- name: definition_current
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? ORDER BY d.registration DESC LIMIT 1
 
 -- name: definition_version
-SELECT d.name, d.version, d.language, s.text, d.program, d.file FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
+SELECT {d.Definition}, s.text AS source FROM workflow_definitions d JOIN workflow_sources s ON s.hash = d.source_hash
 WHERE d.name = ? AND d.version = ?
 
 -- name: program
 SELECT program FROM workflow_definitions WHERE name = ? AND version = ?
 
 -- name: current_definitions
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
+SELECT {d.Listed} FROM json_each(?) x JOIN workflow_definitions d ON d.name = x.value
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = d.name)
 
 -- name: definitions_after
@@ -43,15 +41,12 @@ WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM workflow_definitions WHERE name > :after
   UNION ALL SELECT (SELECT min(d.name) FROM workflow_definitions d WHERE d.name > part.name) FROM names part WHERE part.name IS NOT NULL LIMIT :limit)
-SELECT d.name, d.version, d.language, d.file, d.registered_at FROM names part JOIN workflow_definitions d ON d.name = part.name
+SELECT {d.Listed} FROM names part JOIN workflow_definitions d ON d.name = part.name
 WHERE d.registration = (SELECT max(registration) FROM workflow_definitions WHERE name = part.name) ORDER BY d.name
 
 -- name: insert_execution
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, key, options, attributes, inputs, created_at, timeout_us, timeout_at, started_by, authority)
-VALUES (:id, :type, :name, :version, :queue, :priority, 0, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-        :held, :key, :options, :attributes, :inputs, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END,
-        :started_by, :authority)
+INSERT INTO executions ({NewExecution}, status, created_at, timeout_us, timeout_at)
+VALUES ({:NewExecution}, 0, :now + :later_us, :timeout_us, CASE WHEN NOT :held THEN :now + :delay_us + :timeout_us END)
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: existing_execution
@@ -91,7 +86,7 @@ SELECT q.value FROM json_each(?) q WHERE NOT EXISTS (SELECT 1 FROM queues p WHER
 
 -- name: claim_row
 UPDATE ready SET state = 1, claimed_by = ?, claim_expires_at = ?, fence = ?, attempt = attempt + 1 WHERE id = ?
-RETURNING id, kind, queue, fence, wakes, attempt, crashes
+RETURNING {Claim}
 
 -- name: extend
 UPDATE ready SET claim_expires_at = ? WHERE id = ? AND fence = ? RETURNING wakes
@@ -108,11 +103,9 @@ WHERE id = :id AND fence = :fence
 SELECT id, fence FROM ready WHERE claimed_by = ? AND state = 1
 
 -- name: beat
-INSERT INTO worker_heartbeats (worker_id, host, pid, machine, queues, concurrency, running, draining, version, started_at, beat_at, dead_after_us)
-VALUES (:worker, :host, :pid, :machine, :queues, :concurrency, :running, :draining, :version, now_us(), now_us(), :dead_after_us)
-ON CONFLICT (worker_id) DO UPDATE SET host = excluded.host, pid = excluded.pid, machine = excluded.machine, queues = excluded.queues, concurrency = excluded.concurrency,
-  running = excluded.running, draining = excluded.draining, version = excluded.version, beat_at = excluded.beat_at,
-  dead_after_us = excluded.dead_after_us
+INSERT INTO worker_heartbeats (worker_id, {Beat}, started_at, beat_at, dead_after_us)
+VALUES (:worker, {:Beat}, now_us(), now_us(), :dead_after_us)
+ON CONFLICT (worker_id) DO UPDATE SET {Beat = excluded}, beat_at = excluded.beat_at, dead_after_us = excluded.dead_after_us
 
 -- name: held_now
 SELECT id, fence, wakes FROM ready WHERE claimed_by = ? AND state = 1
@@ -124,8 +117,8 @@ DELETE FROM worker_heartbeats WHERE worker_id = ?
 UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = ? AND state = 1
 
 -- name: workers
-SELECT h.worker_id, h.host, h.pid, h.queues, h.concurrency, h.running, h.draining, h.version, h.started_at, h.beat_at,
-  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1), ?, h.machine, h.dead_after_us / 1e6
+SELECT {h.SeenWorker but worker, claims, now, dead_after_s}, h.worker_id AS worker, ? AS now, h.dead_after_us / 1e6 AS dead_after_s,
+  (SELECT count(*) FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) AS claims
 FROM worker_heartbeats h ORDER BY h.worker_id
 
 -- name: look
@@ -133,15 +126,15 @@ FROM worker_heartbeats h ORDER BY h.worker_id
 -- Without `dead` no worker is.
 SELECT
   EXISTS (SELECT 1 FROM ready r WHERE r.state = 1 AND (r.claim_expires_at < now_us()
-    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))),
+    OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us()))) AS lost,
   EXISTS (SELECT 1 FROM executions e LEFT JOIN ready r ON r.id = e.id
-    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)),
+    WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1 AND (r.id IS NULL OR r.state <> 1)) AS cancelled,
   EXISTS (SELECT 1 FROM worker_heartbeats h WHERE h.beat_at < now_us() - :forgotten_us
-    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)),
+    AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1)) AS forgotten,
   CASE WHEN EXISTS (SELECT 1 FROM schedules s WHERE s.queued_at IS NOT NULL AND s.paused_at IS NULL AND NOT EXISTS (
       SELECT 1 FROM schedule_fires f JOIN executions e ON e.id = f.execution_id WHERE f.schedule = s.name AND f.open = 1 AND e.finished_at IS NULL))
-    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END,
-  EXISTS (SELECT 1 FROM terminations)
+    THEN 0 ELSE (SELECT min(s.next_at) FROM schedules s WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL) - now_us() END AS slot_us,
+  EXISTS (SELECT 1 FROM terminations) AS terminated
 
 -- name: forget_workers
 DELETE FROM worker_heartbeats WHERE worker_id IN (
@@ -149,7 +142,8 @@ DELETE FROM worker_heartbeats WHERE worker_id IN (
     AND NOT EXISTS (SELECT 1 FROM ready r WHERE r.claimed_by = h.worker_id AND r.state = 1) LIMIT :limit)
 
 -- name: expired
-SELECT r.id, r.kind, r.fence, r.attempt, r.claimed_by, r.crashes, e.status FROM ready r LEFT JOIN executions e ON e.id = r.id
+SELECT r.id AS id, r.kind AS kind, r.fence AS fence, r.attempt AS attempt, r.claimed_by AS worker, r.crashes AS crashes, e.status AS status
+FROM ready r LEFT JOIN executions e ON e.id = r.id
 WHERE r.state = 1 AND (r.claim_expires_at < now_us()
   OR r.claimed_by IN (SELECT h.worker_id FROM worker_heartbeats h WHERE :dead AND h.beat_at + h.dead_after_us < now_us())) LIMIT :limit
 
@@ -163,13 +157,11 @@ INSERT INTO queues (name, paused_at, paused_by, paused_reason) VALUES (?, now_us
 DELETE FROM queues WHERE name = ?
 
 -- name: declare
-INSERT INTO task_declarations (name, queue, retries, timeout_s, backoff, transactional, declared_at)
-VALUES (:name, :queue, :retries, :timeout_s, :backoff, :transactional, now_us())
-ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, retries = excluded.retries, timeout_s = excluded.timeout_s,
-  backoff = excluded.backoff, transactional = excluded.transactional, declared_at = excluded.declared_at
+INSERT INTO task_declarations ({Declaration}, declared_at) VALUES ({:Declaration}, now_us())
+ON CONFLICT (name) DO UPDATE SET {Declaration = excluded but name}, declared_at = excluded.declared_at
 
 -- name: declared
-SELECT name, queue, retries, timeout_s, backoff, transactional FROM task_declarations ORDER BY name
+SELECT {Declaration} FROM task_declarations ORDER BY name
 
 -- name: rescue_workflow
 UPDATE ready SET state = 0, queue = CASE WHEN :seq > 0 THEN 'system' ELSE queue END, claimed_by = NULL, claim_expires_at = NULL, fence = NULL,
@@ -183,16 +175,17 @@ UPDATE ready SET state = 0, claimed_by = NULL, claim_expires_at = NULL, fence = 
 UPDATE workflow_execution_context SET fence = ? WHERE execution_id = ? RETURNING seq
 
 -- name: load
-SELECT e.id, e.name, e.version, e.status, e.queue, e.priority, e.inputs, e.parent_id, e.root_id, e.retry_of, e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.paused_at IS NOT NULL, e.timed_out_at IS NOT NULL, c.seq, c.fence,
-  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot), c.owned, now_us(),
+SELECT {e.Loaded but cancel_requested, paused, timed_out, seq, fence, snapshot, owned, now, resumes},
+  e.cancel_requested_at IS NOT NULL AS cancel_requested, e.paused_at IS NOT NULL AS paused, e.timed_out_at IS NOT NULL AS timed_out,
+  c.seq AS seq, c.fence AS fence, c.owned AS owned, now_us() AS now,
+  coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) AS snapshot,
   (SELECT json_group_array(json_array(q.id, CASE q.triggered_by WHEN 'manual' THEN q.trigger_data ELSE 'null' END))
-    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL), e.authority
+    FROM execution_resume_requests q INDEXED BY resumes_pending WHERE q.execution_id = e.id AND q.executed_at IS NULL) AS resumes
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value CROSS JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: load_tasks
-SELECT e.id, e.name, e.queue, e.inputs, e.options, e.max_attempts, e.parent_id, now_us() - e.created_at,
-  e.cancel_requested_at IS NOT NULL, e.timed_out_at IS NOT NULL, e.finished_at IS NOT NULL
+SELECT {e.LoadedTask but age_us, cancel_requested, timed_out, ended}, now_us() - e.created_at AS age_us,
+  e.cancel_requested_at IS NOT NULL AS cancel_requested, e.timed_out_at IS NOT NULL AS timed_out, e.finished_at IS NOT NULL AS ended
 FROM json_each(?) w CROSS JOIN executions e ON e.id = w.value
 
 -- name: cancelled
@@ -226,12 +219,12 @@ FROM json_each(:numbers) x CROSS JOIN approvals a ON a.execution_id = json_extra
 WHERE a.ended_at IS NOT NULL
 
 -- name: mail
-SELECT s.execution_id, s.id, s.name, s.payload, s.received_at
+SELECT s.execution_id AS execution_id, {s.Mail}
 FROM json_each(?) w CROSS JOIN workflow_signals s ON s.execution_id = w.value WHERE s.consumed_seq IS NULL ORDER BY s.execution_id, s.n
 
 -- name: mailed
 -- The signals of one, without what they bring, which may be large.
-SELECT id, name, 'null', received_at FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
+SELECT {Mail but payload}, 'null' AS payload FROM workflow_signals WHERE execution_id = ? AND consumed_seq IS NULL ORDER BY n
 
 -- name: advance_context
 -- The two guards of a turn: its own replays find another seq, an older owner finds a newer fence.
@@ -267,7 +260,7 @@ SELECT attributes FROM executions WHERE id = ?
 UPDATE executions SET attributes = ? WHERE id = ?
 
 -- name: status_of
-SELECT status, cancel_requested_at, parent_id, priority, type, held, root_id, started_at IS NOT NULL FROM executions WHERE id = ?
+SELECT type, status, cancel_requested_at IS NOT NULL AS cancelled, held, root_id, started_at IS NOT NULL AS started FROM executions WHERE id = ?
 
 -- name: family_of
 -- Of a workflow: the count of its family, and whether it is below one that was terminated.
@@ -294,20 +287,20 @@ SELECT count(*) FROM (SELECT 1 FROM executions WHERE parent_id = :id AND finishe
 -- The only statement that sets a terminal status. A cancel that was acknowledged before the result wins over it.
 UPDATE executions SET status = :status, result = :result, error = :error, finished_at = :now, fence = coalesce(:fence, fence),
   worker = coalesce(:worker, worker), started_at = coalesce(started_at, max(created_at, :now - :took_us)), attempt = max(attempt, :attempt), held = 0
-WHERE id = :id AND status < 5 RETURNING parent_id, type
+WHERE id = :id AND status < 5 RETURNING parent_id
 
 -- name: insert_done
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, attempt, max_attempts, fence, worker,
-                        options, attributes, inputs, result, error, created_at, started_at, finished_at)
-VALUES (:id, 1, :name, '', :queue, 0, :status, :parent_id, :child_no, :root_id, :attempt, :attempt, :fence, :worker,
-        :options, '{}', :inputs, :result, :error, :now - :took_us, :now - :took_us, :now)
+INSERT INTO executions ({Done}, id, type, version, priority, parent_id, child_no, root_id, max_attempts, fence, worker, attributes,
+                        result, error, created_at, started_at, finished_at)
+VALUES ({:Done}, :id, 1, '', 0, :parent_id, :child_no, :root_id, :attempt, :fence, :worker, '{}',
+        :result, :error, :now - :took_us, :now - :took_us, :now)
 
 -- name: insert_timer
 INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at) VALUES (?, ?, ?, ?, ?)
 
 -- name: insert_wait
-INSERT INTO event_waits (execution_id, n, type, wanted, key, since, timeout_us, deadline_at, held)
-SELECT :id, :n, :type, :wanted, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END, :held FROM executions WHERE id = :id
+INSERT INTO event_waits ({NewWait}, execution_id, key, since, timeout_us, deadline_at)
+SELECT {:NewWait}, :id, :key, created_at, :timeout_us, CASE WHEN :held THEN NULL ELSE :now + :timeout_us END FROM executions WHERE id = :id
 
 -- name: cancel_waits
 UPDATE event_waits SET status = 7, ended_at = ? WHERE execution_id = ? AND n BETWEEN ? AND ? AND ended_at IS NULL
@@ -330,25 +323,25 @@ DELETE FROM event_waits WHERE execution_id = ?
 INSERT INTO event_types (type, n) VALUES (?, 1) ON CONFLICT (type) DO UPDATE SET n = n + 1 RETURNING n
 
 -- name: insert_event
-INSERT INTO events (id, type, n, data, published_at, provenance) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+INSERT INTO events ({Event}) VALUES ({:Event}) ON CONFLICT (id) DO NOTHING
 
 -- name: open_waits
 -- Waits that may take an event with one of these keys.
-SELECT w.execution_id, w.n, w.type, w.wanted, w.since FROM json_each(:keys) x CROSS JOIN event_waits w
+SELECT {w.Wait} FROM json_each(:keys) x CROSS JOIN event_waits w
 WHERE w.type = :type AND w.key = x.value AND w.ended_at IS NULL AND w.held = 0
 
 -- name: waits_of
-SELECT execution_id, n, type, wanted, since FROM event_waits
+SELECT {Wait} FROM event_waits
 WHERE execution_id = ? AND n IN (SELECT value FROM json_each(?)) AND ended_at IS NULL AND held = 0
 
 -- name: waits
-SELECT n, type, wanted, timeout_us / 1e6, held FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
+SELECT {NewWait}, timeout_us / 1e6 AS timeout_s FROM event_waits WHERE execution_id = ? AND ended_at IS NULL ORDER BY n
 
 -- name: taken_events
 SELECT execution_id, event_id FROM event_waits WHERE execution_id = ? AND event_id IS NOT NULL
 
 -- name: events_after
-SELECT id, type, n, data, published_at, provenance FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
+SELECT {Event} FROM events WHERE type = ? AND (published_at, n) > (?, ?) ORDER BY published_at, n LIMIT ?
 
 -- name: end_wait
 UPDATE event_waits SET status = :status, event_id = :event_id, ended_at = :now WHERE execution_id = :id AND n = :n AND ended_at IS NULL
@@ -381,6 +374,7 @@ RETURNING id, type, queue, priority, attempt
 UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? AND consumed_seq IS NULL
 
 -- name: insert_history
+-- In the order in which `_tell` gives them, which is the only one who does: every turn comes by here.
 INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: delay_task
@@ -417,7 +411,7 @@ WHERE id = :id AND status < 5
 UPDATE ready SET state = 0, due_at = NULL WHERE id = ? AND state = 2
 
 -- name: retries
-SELECT id, status FROM executions WHERE retry_of = ? ORDER BY created_at, id
+SELECT {Retry} FROM executions WHERE retry_of = ? ORDER BY created_at, id
 
 -- name: family_size
 -- How many rows of a family there are, up to one more than may be, and how large the snapshots are that would be read.
@@ -435,32 +429,27 @@ SELECT count(*), coalesce(sum(size), 0) FROM (
 
 -- name: family
 -- Without what may be large, but for the snapshots of those that may go on, and the error of the first.
-SELECT e.id, e.type, e.name, e.version, e.queue, e.priority, e.status, e.parent_id, e.child_no, e.root_id, e.retry_of, e.attempt,
-  e.max_attempts, e.held, CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END,
-  e.created_at, e.started_at, e.finished_at, e.timeout_us, e.cancel_requested_at, e.fence, e.worker, e.started_by, e.authority, e.id, c.seq,
-  c.statement, CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN
-    coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END,
-  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN c.owned END
+SELECT {e.StoredExecution but error}, e.id AS source, c.seq AS seq, c.statement AS statement,
+  CASE WHEN e.id = :id OR (e.parent_id = :id AND length(e.error) <= :short) THEN e.error END AS error,
+  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN
+    coalesce(CASE WHEN c.snapshot = x'40' THEN (SELECT b.data FROM blobs b WHERE b.execution_id = c.execution_id) END, c.snapshot) END AS snapshot,
+  CASE WHEN e.id = :id OR e.status NOT IN (5, 8) THEN c.owned END AS owned
 FROM executions e LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 WHERE e.id = :id OR (e.id >= :first AND e.id < :last) ORDER BY e.id
 
 -- name: family_timers
-SELECT execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at FROM timer_tasks
+SELECT {StoredTimer} FROM timer_tasks
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last)
 
 -- name: family_signals
-SELECT id, execution_id, n, name, received_at, consumed_seq, id FROM workflow_signals
+SELECT {StoredSignal}, id AS source FROM workflow_signals
 WHERE execution_id = :id OR (execution_id >= :first AND execution_id < :last) ORDER BY execution_id, n
 
 -- name: insert_stored
-INSERT INTO executions (id, type, name, version, queue, priority, status, parent_id, child_no, root_id, retry_of, attempt, max_attempts,
-                        held, options, attributes, inputs, result, error, created_at, started_at, finished_at, timeout_us, timeout_at,
-                        cancel_requested_at, fence, worker, started_by, authority)
-SELECT :id, :type, :name, :version, :queue, :priority, :status, :parent_id, :child_no, :root_id, :retry_of, :attempt, :max_attempts,
-  :held, o.options, o.attributes, o.inputs, CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
-  coalesce(:created_at, :now), :started_at, :finished_at,
-  :timeout_us, CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END, :cancel_requested_at, :fence, :worker, :started_by,
-  :authority
+INSERT INTO executions ({StoredExecution but error, created_at}, options, attributes, inputs, result, error, created_at, timeout_at)
+SELECT {:StoredExecution but error, created_at}, o.options, o.attributes, o.inputs,
+  CASE WHEN :ends_alike THEN o.result END, CASE WHEN :ends_alike THEN o.error ELSE :error END,
+  coalesce(:created_at, :now), CASE WHEN NOT :held THEN coalesce(:created_at, :now) + :timeout_us END
 FROM executions o WHERE o.id = :source
 
 -- name: insert_stored_context
@@ -472,13 +461,12 @@ INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, c
 SELECT e.id, 1, 0, '', 0, e.status, 'retry', :statement, :now, e.error FROM executions e WHERE e.id = :id
 
 -- name: insert_stored_timer
-INSERT INTO timer_tasks (execution_id, n, delay_us, until_at, fire_at, fired_at, cancelled_at)
-VALUES (:execution_id, :n, :delay_us, :until_at, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END,
-        :fired_at, :cancelled_at)
+INSERT INTO timer_tasks ({StoredTimer but fire_at}, fire_at)
+VALUES ({:StoredTimer but fire_at}, CASE WHEN :anew THEN coalesce(:until_at, :now + coalesce(:delay_us, 0)) ELSE :fire_at END)
 
 -- name: insert_stored_signal
-INSERT INTO workflow_signals (id, execution_id, n, name, payload, received_at)
-SELECT :id, :execution_id, :n, :name, o.payload, :received_at FROM workflow_signals o WHERE o.id = :source
+INSERT INTO workflow_signals ({StoredSignal but consumed_seq}, payload)
+SELECT {:StoredSignal but consumed_seq}, o.payload FROM workflow_signals o WHERE o.id = :source
 
 -- name: due_timers
 SELECT execution_id, n, fire_at FROM timer_tasks WHERE fired_at IS NULL AND cancelled_at IS NULL AND fire_at IS NOT NULL AND fire_at <= ? ORDER BY fire_at LIMIT ?
@@ -511,14 +499,13 @@ WHERE e.cancel_requested_at IS NOT NULL AND e.finished_at IS NULL AND e.type = 1
 -- name: execution
 -- As people see it. A claim alone changes nothing: a worker that merely looks at what is parked has done nothing yet. What is claimed
 -- is running if it is a task, or a workflow that has not begun, that waits for nothing, or whose tasks its holder runs.
-SELECT e.id, e.type, e.name, e.version, e.queue,
+SELECT {e.Execution but status, attempt, statement, awaiting, turned_at},
   CASE WHEN e.status < 5 AND e.paused_at IS NOT NULL THEN 'paused'
     WHEN e.status < 5 AND r.state = 1 AND (e.type = 1 OR e.status = 0 OR c.owned <> '[]' OR c.awaiting = 'null') THEN 'running' ELSE
     CASE e.status WHEN 0 THEN 'pending' WHEN 1 THEN 'suspended' WHEN 2 THEN 'paused' WHEN 5 THEN 'completed' WHEN 6 THEN 'failed'
       WHEN 7 THEN 'cancelled' ELSE 'blocked' END END AS status,
-  e.inputs, e.result, e.error, e.parent_id, e.root_id, e.retry_of, max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) AS attempt, e.max_attempts,
-  e.created_at, e.started_at, e.finished_at, e.cancel_requested_at, e.paused_at, coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, e.attributes,
-  e.paused_reason, e.paused_by, e.paused_until, e.started_by, c.updated_at AS turned_at
+  max(e.attempt, CASE WHEN e.type = 1 THEN coalesce(r.attempt, 0) ELSE 0 END) AS attempt,
+  coalesce(c.statement, 0) AS statement, coalesce(c.awaiting, 'null') AS awaiting, c.updated_at AS turned_at
 FROM executions e LEFT JOIN ready r ON r.id = e.id LEFT JOIN workflow_execution_context c ON c.execution_id = e.id
 
 -- name: root_names
@@ -549,7 +536,7 @@ UNION ALL SELECT e.child_no, r.due_at FROM executions e JOIN ready r ON r.id = e
   WHERE e.parent_id = :id AND e.finished_at IS NULL AND r.state = 2
 
 -- name: history
-SELECT execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error FROM history WHERE execution_id = ? ORDER BY seq
+SELECT {Transition} FROM history WHERE execution_id = ? ORDER BY seq
 
 -- name: trace
 -- Where each thing stands that happened in an execution and below it, after a place. Nothing large is read.
@@ -569,15 +556,14 @@ moments AS (
     SELECT q.requested_at, 1, f.length, f.child_no, f.id, 3, q.id FROM family f CROSS JOIN execution_resume_requests q INDEXED BY resumes_of
       ON q.execution_id = f.id
     WHERE f.type = 0 LIMIT :turns))
-SELECT at, rank, length, child_no, id, kind, n FROM moments
-WHERE (at, rank, length, child_no, id, kind, n) > (:p_at, :p_rank, :p_length, :p_child_no, :p_id, :p_kind, :p_n)
-ORDER BY at, rank, length, child_no, id, kind, n LIMIT :limit
+SELECT {Place} FROM moments WHERE ({Place}) > ({:p_Place}) ORDER BY {Place} LIMIT :limit
 
 -- name: moments
 -- What happened at these places [id, kind, n], in their order.
-SELECT x.key, e.name, e.type, e.version, e.status,
-  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END,
-  coalesce(h.cause, q.triggered_by, ''), coalesce(h.worker, ''), coalesce(h.statement, 0), coalesce(q.triggered_by_id, ''), coalesce(q.reason, '')
+SELECT x.key AS place, e.name AS name, e.type AS type, e.version AS version, e.status AS status,
+  CASE json_extract(x.value, '$[1]') WHEN 0 THEN e.inputs WHEN 1 THEN coalesce(e.result, e.error) WHEN 2 THEN h.error ELSE q.trigger_data END AS detail,
+  coalesce(h.cause, q.triggered_by, '') AS what, coalesce(h.worker, '') AS worker, coalesce(h.statement, 0) AS statement,
+  coalesce(q.triggered_by_id, '') AS by_id, coalesce(q.reason, '') AS reason
 FROM json_each(?) x CROSS JOIN executions e ON e.id = json_extract(x.value, '$[0]')
 LEFT JOIN history h ON json_extract(x.value, '$[1]') = 2 AND h.execution_id = e.id AND h.seq = json_extract(x.value, '$[2]')
 LEFT JOIN execution_resume_requests q ON json_extract(x.value, '$[1]') = 3 AND q.id = json_extract(x.value, '$[2]')

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rhythm.record import Record
 from rhythm.store.base import DELAYED, FREE, WORKFLOW, NewExecution, Started
 from rhythm.store.blobs import inline, is_large
+from rhythm.store.columns import new_execution
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
 from rhythm.store.sqlite.session import US, Session
+
+
+class Known(Record):
+    """An execution, as a transaction finds it."""
+
+    type: int
+    status: int
+    cancelled: bool
+    held: bool
+    root_id: str
+    started: bool
 
 
 class Rows(Session):
     """The shared steps of transactions."""
 
+    def _find(self, id: str) -> Known | None:
+        return self._first(Known, "status_of", id)
+
     def _start(self, new: NewExecution, now: int) -> Started:
-        row = dict(
-            id=new.id, type=new.type, name=new.name, version=new.version, queue=new.queue, priority=new.priority, parent_id=new.parent_id,
-            child_no=new.child_no, root_id=new.root_id or new.id, retry_of=new.retry_of, attempt=new.attempt, max_attempts=new.max_attempts,
-            held=int(new.held), key=new.key, options=new.options, attributes=new.attributes, inputs=new.inputs, now=now,
-            later_us=new.later_us, timeout_us=None if new.timeout_s is None else int(new.timeout_s * US), delay_us=int(new.delay_s * US),
-            started_by=new.started_by, authority=new.authority,
-        )  # fmt: skip
+        row = new_execution(new) | {"now": now}
         if not self._one("insert_execution", row):
             id, name = self._one("existing_execution", row)
             return Started(id, created=False, name=name)

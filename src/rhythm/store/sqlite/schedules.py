@@ -6,28 +6,30 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rhythm.record import Record
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
 from rhythm.store.sqlite.session import SQL, Session
 
 if TYPE_CHECKING:
     from rhythm.store.access import Act, Actor
     from rhythm.store.base import Definition, NewExecution, Started
+    from rhythm.store.sqlite.rows import Known
 
 
 class SqliteSchedules(Session):
     if TYPE_CHECKING:  # of the store and its other parts
 
         def _record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
-        def _cancel(self, id: str, row: Any, now: int) -> bool: ...
+        def _cancel(self, id: str, known: Known | None, now: int) -> bool: ...
+        def _find(self, id: str) -> Known | None: ...
         def _start(self, new: NewExecution, now: int) -> Started: ...
 
     def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
-        rows = self._read(SQL["schedules"], (json.dumps(list(names)),))
-        return [Schedule(*row[:-1]) for row in rows], self.clock()
+        return _schedules(self._read(SQL["schedules"], (json.dumps(list(names)),))), self.clock()
 
     def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
-        return [Schedule(*row) for row in self._read(SQL["schedules_after"], {"after": after, "limit": limit, "brief": brief})]
+        asked = {"after": after, "limit": limit, "brief": brief}
+        return records(Schedule, self._read(SQL["schedules_after"], asked))
 
     def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
         given, now = (json.dumps(list(names)),), self.clock()
@@ -35,16 +37,16 @@ class SqliteSchedules(Session):
         running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
         for name, id in self._read(SQL["running_fires"], given):
             running.setdefault(name, []).append(id)
-        return [Due(Schedule(*row[:-1]), tuple(running.get(row[0], ())), now, row[-1]) for row in found]
+        due = records_with(Schedule, found, "revision")
+        return [Due(schedule, tuple(running.get(schedule.name, ())), now, revision) for schedule, revision in due]
 
     def fires(self, name: str, limit: int) -> list[Fire]:
-        found = [Fire(*row) for row in self._read(SQL["fires"], (name, limit))]
-        return [fire.replace(manual=bool(fire.manual)) for fire in found]
+        return records(Fire, self._read(SQL["fires"], (name, limit)))
 
     def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         with self._transaction():
-            found, now = self._all("schedules", json.dumps([name])), self.clock()
-            before = Schedule(*found[0][:-1]) if found else None
+            found, now = _schedules(self._all("schedules", json.dumps([name]))), self.clock()
+            before = found[0] if found else None
             after = change(before, now)
             if after != before:
                 self._put_schedules({name: after})
@@ -57,7 +59,7 @@ class SqliteSchedules(Session):
                 self._all("delete_schedule", name)
                 self._all("delete_fires", name)
             else:
-                self._all("put_schedule", {**_columns(schedule), "revision": self._revision()})
+                self._all("put_schedule", {**fields(schedule), "revision": self._revision()})
 
     def _revision(self) -> int:
         """A number that no schedule has had."""
@@ -66,7 +68,7 @@ class SqliteSchedules(Session):
     def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
         """Within the transaction of a registration."""
         found = self._all("schedules_of", json.dumps([definition.name for definition in definitions]))
-        self._put_schedules(registered([Schedule(*row[:-1]) for row in found], self.clock()))
+        self._put_schedules(registered(_schedules(found), self.clock()))
 
     def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
         rows = self._all("due_schedules", {"limit": limit, "without": json.dumps(list(without))})
@@ -89,11 +91,11 @@ class SqliteSchedules(Session):
     def _fire_slots(self, firing: Firing, now: int) -> list[Fire]:
         self._all("settle_fires", firing.name)
         for id in firing.cancels:
-            self._cancel(id, self._one("status_of", id), now)
+            self._cancel(id, self._find(id), now)
         fires = [self._start_slot(new, now) for new in firing.fires if new.fire.manual or not self._known_slot(new.fire)]
         for fire in fires:
             if fire.outcome != REPEATED:
-                self._all("insert_fire", _columns(fire))
+                self._all("insert_fire", fields(fire))
         if fires:
             self._all("trim_fires", {"name": firing.name, "kept": KEPT})
         return fires
@@ -105,5 +107,5 @@ class SqliteSchedules(Session):
         return new.started(None if new.start is None else self._start(new.start, now).id).replace(at=now)
 
 
-def _columns(record: Record) -> dict[str, Any]:
-    return dict(zip(record._fields, record.astuple(), strict=True))
+def _schedules(rows: list[Any]) -> list[Schedule]:
+    return [schedule for schedule, _ in records_with(Schedule, rows, "revision")]

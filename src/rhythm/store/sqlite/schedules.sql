@@ -1,17 +1,11 @@
 -- name: schedules_after
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, CASE WHEN :brief THEN 'null' ELSE inputs END, overlap, catch_up, origin, next_at, queued_at,
-  paused_at, paused_by, paused_reason, created_at, created_by, updated_at, provenance
-FROM schedules WHERE name > :after ORDER BY name LIMIT :limit
+SELECT {Schedule but inputs}, CASE WHEN :brief THEN 'null' ELSE inputs END AS inputs FROM schedules WHERE name > :after ORDER BY name LIMIT :limit
 
 -- name: schedules
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision
-FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
+SELECT {Schedule}, revision FROM schedules WHERE name IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: schedules_of
-SELECT name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision
-FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
+SELECT {Schedule}, revision FROM schedules WHERE origin <> '' AND origin IN (SELECT value FROM json_each(?)) ORDER BY name
 
 -- name: due_schedules
 -- The first to come, whether they are due or not, and those whose queued slot need not wait any longer.
@@ -25,15 +19,8 @@ UNION ALL SELECT * FROM (
   ORDER BY s.name LIMIT :limit)
 
 -- name: put_schedule
-INSERT INTO schedules (name, workflow, cron, tz, every_us, anchor_at, at, inputs, overlap, catch_up, origin, next_at, queued_at, paused_at, paused_by, paused_reason,
-  created_at, created_by, updated_at, provenance, revision)
-VALUES (:name, :workflow, :cron, :tz, :every_us, :anchor_at, :at, :inputs, :overlap, :catch_up, :origin, :next_at, :queued_at, :paused_at,
-  :paused_by, :paused_reason, :created_at, :created_by, :updated_at, :provenance, :revision)
-ON CONFLICT (name) DO UPDATE SET workflow = excluded.workflow, cron = excluded.cron, tz = excluded.tz, every_us = excluded.every_us,
-  anchor_at = excluded.anchor_at, at = excluded.at, inputs = excluded.inputs, overlap = excluded.overlap, catch_up = excluded.catch_up,
-  origin = excluded.origin, next_at = excluded.next_at, queued_at = excluded.queued_at, paused_at = excluded.paused_at,
-  paused_by = excluded.paused_by, paused_reason = excluded.paused_reason, updated_at = excluded.updated_at,
-  provenance = excluded.provenance, revision = excluded.revision
+INSERT INTO schedules ({Schedule}, revision) VALUES ({:Schedule}, :revision)
+ON CONFLICT (name) DO UPDATE SET {Schedule = excluded but name, created_at, created_by}, revision = excluded.revision
 
 -- name: delete_schedule
 DELETE FROM schedules WHERE name = ?
@@ -59,13 +46,12 @@ CROSS JOIN executions e ON e.id = f.execution_id AND e.finished_at IS NULL ORDER
 SELECT 1 FROM schedule_fires WHERE schedule = ? AND slot_at = ? AND manual = 0
 
 -- name: insert_fire
-INSERT INTO schedule_fires (schedule, slot_at, outcome, execution_id, until_at, manual, detail, at, open)
-VALUES (:schedule, :slot_at, :outcome, :execution_id, :until_at, :manual, :detail, :at, :execution_id IS NOT NULL)
+INSERT INTO schedule_fires ({Fire}, open) VALUES ({:Fire}, :execution_id IS NOT NULL)
 
 -- name: trim_fires
 DELETE FROM schedule_fires WHERE schedule = :name AND open = 0
   AND slot_at <= (SELECT slot_at FROM schedule_fires WHERE schedule = :name ORDER BY slot_at DESC LIMIT 1 OFFSET :kept)
 
 -- name: fires
-SELECT schedule, slot_at, outcome, execution_id, until_at, manual, detail, at FROM schedule_fires
+SELECT {Fire} FROM schedule_fires
 WHERE schedule = ? ORDER BY slot_at DESC, rowid DESC LIMIT ?

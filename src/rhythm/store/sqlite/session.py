@@ -18,6 +18,7 @@ from urllib.parse import quote
 from rhythm.errors import StoreError
 from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.reading import up_to
+from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, Statements, part
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -26,6 +27,7 @@ SQL = {
     for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
     for name, text in statements(PACKAGE, file).items()
 }
+NAMED = Statements(STORED_WITHOUT_BOOLEANS)
 BUSY_MS = 30_000
 IDLE = 4  # connections of those who look that stay open
 US = 1_000_000
@@ -79,6 +81,12 @@ def _to_do(problem: sqlite3.Error) -> str:
     )
 
 
+def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
+    """Rows up to a size; whether there are more."""
+    taken, cut = up_to(rows, most_bytes)
+    return part(rows, taken), cut
+
+
 class Readers:
     """Connections that only read, one for each thread that looks: nobody waits for another who looks at something large."""
 
@@ -91,11 +99,12 @@ class Readers:
         """The rows of a statement up to a size; whether there are more."""
         db = self._taken()
         try:
-            rows = db.execute(text, args)
+            cursor = db.execute(text, args)
             try:
-                return up_to(rows, most_bytes)
+                rows, cut = up_to(cursor, most_bytes)
+                return NAMED.result(text, rows, cursor) if rows else rows, cut
             finally:
-                rows.close()  # what is not read to its end would keep the file as it was then
+                cursor.close()  # what is not read to its end would keep the file as it was then
         finally:
             self._give_back(db)
 
@@ -155,23 +164,28 @@ class Session:
     def _transaction(self) -> Iterator[None]:
         """Everything inside is committed together, or nothing is."""
         with self._lock:
-            self._run("BEGIN IMMEDIATE")
+            self._fetch("BEGIN IMMEDIATE")
             try:
                 yield
-                self._run("COMMIT")
+                self._fetch("COMMIT")
             except BaseException:
                 if self._db.in_transaction:  # some problems, such as a full disk, have undone it already
-                    self._run("ROLLBACK")
+                    self._fetch("ROLLBACK")
                 raise
 
-    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
-        """The rows of a statement, and how many it has changed."""
+    def _fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
+        """The rows of a statement, and where they are from."""
         try:
             with self._lock:
                 cursor = self._db.execute(text, args)
-                return cursor.fetchall(), cursor.rowcount
+                return cursor.fetchall(), cursor
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
+
+    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+        """The rows of a statement, with their columns, and how many it has changed."""
+        rows, cursor = self._fetch(text, args)
+        return NAMED.result(text, rows, cursor) if rows else rows, cursor.rowcount
 
     def _read(self, text: str, args: Any = ()) -> list[Any]:
         """What is committed. Of a file it has connections of its own: whoever looks waits for no call that waits to write."""
@@ -180,7 +194,7 @@ class Session:
     def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         """What is committed, up to a size, and whether there is more."""
         if self.path == ":memory:":
-            return up_to(self._run(text, args)[0], most_bytes)
+            return some(self._run(text, args)[0], most_bytes)
         try:
             return self._readers.read(text, args, most_bytes)
         except sqlite3.OperationalError as problem:
@@ -193,11 +207,22 @@ class Session:
         return StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}")
 
     def _all(self, name: str, *args: Any) -> list[Any]:
-        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[0]
+        """The rows of a statement, with their columns."""
+        text = SQL[name]
+        rows, cursor = self._fetch(text, args[0] if args and isinstance(args[0], dict) else args)
+        return NAMED.result(text, rows, cursor) if rows else rows
 
     def _one(self, name: str, *args: Any) -> Any:
-        rows = self._all(name, *args)
+        """The first row of a statement with few columns; None without one."""
+        rows, _ = self._fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)
         return rows[0] if rows else None
 
+    def _first(self, record: type[R], name: str, *args: Any) -> R | None:
+        """The first row of a statement as a record; None without one."""
+        text = SQL[name]
+        rows, cursor = self._fetch(text, args[0] if args and isinstance(args[0], dict) else args)
+        return NAMED.columns(text, rows[0], cursor).reader(record)(rows[0]) if rows else None
+
     def _count(self, name: str, *args: Any) -> int:
-        return self._run(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1]
+        """How many rows a statement has changed."""
+        return self._fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1].rowcount

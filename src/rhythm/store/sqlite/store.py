@@ -11,6 +11,7 @@ from typing import Any
 
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
+from rhythm.record import Record
 from rhythm.store import base
 from rhythm.store.access import Act, Actor, Chain, Head, act
 from rhythm.store.acts import sending_acts
@@ -25,7 +26,6 @@ from rhythm.store.base import (
     ORDERLY,
     PENDING,
     SHORT_ERROR,
-    STATUS_NAMES,
     SYSTEM_QUEUE,
     TASK,
     TERMINAL,
@@ -69,22 +69,45 @@ from rhythm.store.base import (
     refuse_large,
 )  # fmt: skip
 from rhythm.store.blobs import inline
+from rhythm.store.columns import given
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, key_of, keys_of, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
 from rhythm.store.operating import TERMINATED
-from rhythm.store.provenance import Sender, dump_provenance, load_provenance, provenance_of, sender_of, sending_turn
+from rhythm.store.provenance import (
+    Sender,
+    SendingFamily,
+    dump_provenance,
+    load_provenance,
+    provenance_of,
+    sender_of,
+    sending_turn,
+)
 from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.sqlite.approvals import SqliteApprovals
 from rhythm.store.sqlite.operating import SqliteOperating
+from rhythm.store.sqlite.rows import Known
 from rhythm.store.sqlite.schedules import SqliteSchedules
-from rhythm.store.sqlite.session import PACKAGE, SQL, US, connect
+from rhythm.store.sqlite.session import NAMED, PACKAGE, SQL, US, connect
 from rhythm.store.triggers import Trigger, triggered
 
 LAST = 2**62  # a child number beyond all others
+
+
+class Expired(Record):
+    """A claim that nobody has prolonged, and the status of what it holds; None: it is gone."""
+
+    id: str
+    kind: int
+    fence: int
+    attempt: int
+    worker: str
+    crashes: int
+    status: int | None
 
 
 class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store):
@@ -137,7 +160,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             names = json.dumps([definition.name for definition in definitions])
             acts = base.registered_acts(definitions, _listed(self._all("current_definitions", names))) if actor else []
             hashes = base.source_hashes(definitions)
-            rows = [(d.name, d.version, d.language, d.file, hashes[d.source], d.program) for d in definitions]
+            rows = [{**given(d), "source_hash": hashes[d.source]} for d in definitions]
             self._all("register_definitions", {"definitions": json.dumps(rows)})
             self._all("keep_sources", {"sources": json.dumps({hash: text for text, hash in hashes.items()})})
             self._set_triggers(definitions)
@@ -149,17 +172,18 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _set_triggers(self, definitions: Sequence[Definition]) -> None:
         """The events that start a workflow are those that it names now."""
         last = {d.name: d for d in definitions}
-        triggers = json.dumps([(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on])
+        named = (Trigger(type, d.name, d.version, d.queue, d.timeout_s) for d in last.values() for type in d.on)
+        triggers = json.dumps([fields(trigger) for trigger in named])
         self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})
         self._all("set_triggers", {"triggers": triggers})
 
     def triggers(self) -> list[Trigger]:
-        return [Trigger(*row) for row in self._read(SQL["triggers"])]
+        return records(Trigger, self._read(SQL["triggers"]))
 
     def definition(self, name: str, version: str | None = None) -> Definition | None:
         asked = ("definition_version", (name, version)) if version else ("definition_current", (name,))
-        rows = self._read(SQL[asked[0]], asked[1])
-        return Definition(*rows[0]) if rows else None
+        found = records(Definition, self._read(SQL[asked[0]], asked[1]))
+        return found[0] if found else None
 
     def program(self, name: str, version: str) -> str | None:
         rows = self._read(SQL["program"], (name, version))
@@ -169,7 +193,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return _listed(self._read(SQL["current_definitions"], (json.dumps(list(names)),)))
 
     def definitions(self, after: str, limit: int) -> list[Listed]:
-        return [Listed(*row) for row in self._read(SQL["definitions_after"], {"after": after, "limit": limit})]
+        return records(Listed, self._read(SQL["definitions_after"], {"after": after, "limit": limit}))
 
     # starting
 
@@ -192,7 +216,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _let_go_of_key(self, new: NewExecution, now: int) -> list[str]:
         """Whoever has the key of the new one is asked to end, and keeps it no longer. Those who had not ended already."""
         keyed = [id for (id,) in self._all("keyed", new.name, new.key)]
-        cancelled = [id for id in keyed if self._cancel(id, self._one("status_of", id), now)]
+        cancelled = [id for id in keyed if self._cancel(id, self._find(id), now)]
         for id in keyed:
             self._all("let_go_of_key", id)
         return cancelled
@@ -207,11 +231,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             ids: list[str] = []
             for (queue,) in self._all("open_queues", json.dumps(wanted)):
                 if len(ids) < limit:
-                    ids += [row[0] for row in self._all("free_rows", queue, limit - len(ids))]
+                    ids += [id for (id,) in self._all("free_rows", queue, limit - len(ids))]
             if not ids:
                 return []
             fence, expires = self._one("fences_up", len(ids))[0] - len(ids), self.clock() + int(ttl_s * US)
-            return [Claim(*self._one("claim_row", worker, expires, fence + i, id)) for i, id in enumerate(ids, 1)]
+            taken = (self._all("claim_row", worker, expires, fence + i, id) for i, id in enumerate(ids, 1))
+            return [claim for row in taken for claim in records(Claim, row)]
 
     def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
         with self._transaction():
@@ -235,15 +260,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if not self._all("expired", asked):
             return []
         with self._transaction():
-            now, expired = self.clock(), self._all("expired", asked)
-            for id, kind, fence, attempt, worker, crashes, status in expired:
-                if status is None or status >= TERMINAL:  # its holder died before it dropped a wake that came too late
-                    self._all("delete_held", id, fence)
-                elif kind == TASK:
-                    self._rescue_task(id, fence, attempt, worker, crashes + 1, crash_limit, now)
+            now, expired = self.clock(), records(Expired, self._all("expired", asked))
+            for row in expired:
+                if row.status is None or row.status >= TERMINAL:  # its holder died before it dropped a wake that came too late
+                    self._all("delete_held", row.id, row.fence)
+                elif row.kind == TASK:
+                    self._rescue_task(row.id, row.fence, row.attempt, row.worker, row.crashes + 1, crash_limit, now)
                 else:
-                    self._rescue_workflow(id, fence, worker, crash_limit, now)
-            return [row[0] for row in expired]
+                    self._rescue_workflow(row.id, row.fence, row.worker, crash_limit, now)
+            return [row.id for row in expired]
 
     def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crashes: int, crash_limit: int, now: int) -> None:
         """It is free again; one that was there when so many workers died fails, however many attempts it has left."""
@@ -258,18 +283,18 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         seq = self._one("raise_context_fence", raised, id)[0]
         crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
         if crashes >= crash_limit:
-            status = self._one("status_of", id)[0]
+            (found,) = self._known([id]).values()
             self._all("delete_ready", id)
             self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
-            self._all("insert_history", id, seq + 1, raised, worker, status, FAILED, "crash loop", 0, now, None)
+            self._tell(id, seq + 1, raised, worker, "crash loop", now, found.status, FAILED)
             self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
 
     # workers and queues
 
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         with self._transaction():
-            values = {**beat.__dict__, "machine": beat.machine, "queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)}
-            self._all("beat", values)
+            told = {"queues": json.dumps(beat.queues), "dead_after_us": _us(beat.dead_after_s)}
+            self._all("beat", fields(beat) | told)
             self._extend(claims, ttl_s)
             return Mine(self._all("held_now", beat.worker))
 
@@ -280,8 +305,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._all("leave", worker)
 
     def workers(self) -> list[SeenWorker]:
-        seen = [SeenWorker(*row) for row in self._read(SQL["workers"], (self.clock(),))]
-        return [worker.replace(queues=tuple(json.loads(str(worker.queues))), draining=bool(worker.draining)) for worker in seen]
+        return records(SeenWorker, self._read(SQL["workers"], (self.clock(),)))
 
     def paused_queues(self) -> frozenset[str]:
         return frozenset(name for (name,) in self._read(SQL["paused_queues"]))
@@ -305,11 +329,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return
         with self._transaction():
             for declaration in new:
-                self._all("declare", dict(declaration.__dict__))
+                self._all("declare", fields(declaration))
 
     def declared(self) -> list[Declaration]:
-        found = [Declaration(*row) for row in self._read(SQL["declared"])]
-        return [declaration.replace(transactional=bool(declaration.transactional)) for declaration in found]
+        return records(Declaration, self._read(SQL["declared"]))
 
     def sibling(self) -> SqliteStore:
         return self if self.path == ":memory:" else SqliteStore(self.path, self.clock, create=False)
@@ -317,11 +340,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     # turns and tasks
 
     def load(self, ids: Sequence[str]) -> list[Loaded]:
-        rows = self._all("load", json.dumps(list(ids)))
-        return [Loaded(*row[:11], *(bool(flag) for flag in row[11:14]), *row[14:]) for row in rows]
+        return records(Loaded, self._all("load", json.dumps(list(ids))))
 
     def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
-        return [LoadedTask(*row[:8], *(bool(flag) for flag in row[8:])) for row in self._all("load_tasks", json.dumps(list(ids)))]
+        return records(LoadedTask, self._all("load_tasks", json.dumps(list(ids))))
 
     def cancelled(self, ids: Sequence[str]) -> set[str]:
         return {id for (id,) in self._read(SQL["cancelled"], (json.dumps(list(ids)),))}
@@ -332,8 +354,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         numbers = [(need.id, n) for need in decided for n in need.numbers]
         asked = {"ended_children": (json.dumps([child_id(id, n) for id, n in numbers]),), "ended_waits": {"numbers": json.dumps(numbers)}}
         for name, args in asked.items():
-            for id, *row in self._read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args) if brief else self._run(SQL[name], args)[0]:
-                found[id].append(brief_outcome(*row) if brief else ChildOutcome(*row))
+            rows = self._read(f"SELECT {BRIEF_OUTCOME} FROM ({SQL[name]})", args) if brief else self._run(SQL[name], args)[0]
+            for outcome, id in records_with(ChildOutcome, rows, "id"):
+                found[id].append(brief_outcome(outcome) if brief else outcome)
         return found
 
     def _all_ended(self, need: Needed) -> bool:
@@ -345,12 +368,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def mail(self, ids: Sequence[str]) -> dict[str, list[Mail]]:
         boxes: dict[str, list[Mail]] = {}
-        for id, *row in self._all("mail", json.dumps(list(ids))):
-            boxes.setdefault(id, []).append(Mail(*row))
+        for mail, id in records_with(Mail, self._all("mail", json.dumps(list(ids))), "execution_id"):
+            boxes.setdefault(id, []).append(mail)
         return boxes
 
     def mailed(self, id: str) -> list[Mail]:
-        return [Mail(*row) for row in self._read(SQL["mailed"], (id,))]
+        return records(Mail, self._read(SQL["mailed"], (id,)))
 
     def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
         if len({turn.id for turn in turns}) < len(turns):
@@ -361,22 +384,21 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return [self._commit_turn(turn, now) for turn in turns], accepted
 
     def _commit_turn(self, turn: TurnCommit, now: int) -> Committed:
-        row, held = self._one("status_of", turn.id), self._one("ready_of", turn.id)
-        moved = {name: getattr(turn, name) for name in ("id", "seq", "fence", "statement", "owned", "awaiting")}
-        moved |= {"snapshot": inline(turn.snapshot), "now": now}
-        if held is None or held[0] != turn.fence or row is None or row[0] >= TERMINAL:
+        known, (fence, wakes) = self._find(turn.id), self._one("ready_of", turn.id) or (None, 0)
+        moved = dict(id=turn.id, seq=turn.seq, fence=turn.fence, statement=turn.statement, now=now)
+        moved |= dict(owned=turn.owned, awaiting=turn.awaiting, snapshot=inline(turn.snapshot))
+        if fence != turn.fence or known is None or known.status >= TERMINAL:
             return Committed(turn.id, "lost")
         if turn.end != "own" or turn.starts:
             started, terminated = self._one("family_of", turn.id)
             if terminated:
                 return Committed(turn.id, "lost")
-            if refusal := self._full(turn, row[6], started, now):
+            if refusal := self._full(turn, known.root_id, started, now):
                 return Committed(turn.id, "full", refusal=refusal)
         if self._count("advance_context", moved) == 0:
             return Committed(turn.id, "lost")
         self._keep_blob(turn)
-        status, cancelled = row[0], row[1] is not None
-        self._write_children(turn, row[6], now)
+        self._write_children(turn, known.root_id, now)
         for n in turn.settled:
             self._all("delete_settled_timer", turn.id, n)
             self._all("delete_settled_wait", turn.id, n)
@@ -392,20 +414,37 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if turn.attributes is not None:
             (before,) = self._one("attributes", turn.id)
             self._all("set_attributes", with_attributes(before, turn.attributes), turn.id)
-        to = turn.status if turn.end != "finish" else CANCELLED if cancelled else turn.status
+        to = turn.status if turn.end != "finish" else CANCELLED if known.cancelled else turn.status
         value = turn.value if to == turn.status else _cancelled()
         error = value if to != COMPLETED and turn.end == "finish" else None
-        if (upto := turn.resumed_upto(held[1])) is not None:
+        if (upto := turn.resumed_upto(wakes)) is not None:
             self._executed(turn.id, upto, error, now)
-        self._all("insert_history", turn.id, turn.seq + 1, turn.fence, turn.worker, status, to, turn.cause, turn.statement, now, error)
+        told = turn.seq + 1, turn.fence, turn.worker, turn.cause, now
+        self._tell(turn.id, *told, known.status, to, turn.statement, error)
         if turn.end == "finish":
             self._all("delete_held", turn.id, turn.fence)
             self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
             return Committed(turn.id, "finished")
-        if to != status or not row[7]:
+        if to != known.status or not known.started:
             suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker}
             self._all("suspend_execution", suspended)
         return self._leave(turn, self._promote(turn, now))
+
+    def _tell(
+        self,
+        id: str,
+        seq: int,
+        fence: int,
+        worker: str,
+        cause: str,
+        now: int,
+        before: int = PENDING,
+        after: int = PENDING,
+        statement: int = 0,
+        error: str | None = None,
+    ) -> None:
+        """Adds to the history of an execution."""
+        self._all("insert_history", id, seq, fence, worker, before, after, cause, statement, now, error)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
@@ -444,18 +483,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
             result, error = _split(done.status, done.value)
-            self._all(
-                "insert_done",
-                dict(id=child_id(turn.id, done.n), name=done.name, queue=done.queue, status=done.status, parent_id=turn.id, child_no=done.n,
-                     root_id=root, attempt=done.attempt, fence=turn.fence, worker=turn.worker, inputs=done.inputs, result=result,
-                     error=error, now=now, took_us=done.took_us, options=done.options),
-            )  # fmt: skip
+            place = dict(id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root)
+            ended = dict(result=result, error=error, fence=turn.fence, worker=turn.worker, now=now)
+            self._all("insert_done", {**fields(done), **place, **ended})
         for new in turn.starts:
             if new.child_no not in turn.promoted:
                 self._start(new, now)
             if new.failed is not None:
-                told = PENDING, PENDING, "attempt failed", 0, now, new.failed
-                self._all("insert_history", new.id, new.attempt, turn.fence, turn.worker, *told)
+                self._tell(new.id, new.attempt, turn.fence, turn.worker, "attempt failed", now, error=new.failed)
         for timer in turn.timers:
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
@@ -463,19 +498,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         opened = [wait.n for wait in turn.waits if not wait.held]
         for wait in turn.waits:
             timeout_us = None if wait.timeout_s is None else int(wait.timeout_s * US)
-            self._all(
-                "insert_wait",
-                {
-                    "id": turn.id,
-                    "n": wait.n,
-                    "type": wait.type,
-                    "wanted": wait.wanted,
-                    "key": key_of(wait.wanted),
-                    "timeout_us": timeout_us,
-                    "held": int(wait.held),
-                    "now": now,
-                },
-            )
+            place = {"id": turn.id, "key": key_of(wait.wanted), "timeout_us": timeout_us, "now": now}
+            self._all("insert_wait", fields(wait) | place)
         for approval in turn.approvals:
             self._request(turn.id, approval, now)
         for first, last in turn.cancels:
@@ -513,7 +537,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         self._release_approvals(id, first, last, now)
         for child, type, queue, priority, attempt in self._all("release_children", {"id": id, "first": first, "last": last, "now": now}):
             self._make_ready(child, type, queue, priority, attempt, now)
-        return [row[0] for row in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
+        return [n for (n,) in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
     def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
         if status in ORDERLY:
@@ -560,7 +584,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             noted = {"id": end.id, "attempt": attempt - (not end.counts), "now": now, "worker": end.worker, "took_us": end.took_us}
             self._all("note_attempt", noted)
             if end.counts:
-                self._all("insert_history", end.id, attempt, end.fence, end.worker, PENDING, PENDING, "attempt failed", 0, now, end.value)
+                self._tell(end.id, attempt, end.fence, end.worker, "attempt failed", now, error=end.value)
             return True
         self._count("delete_held", end.id, end.fence)
         status, value = (CANCELLED, _cancelled()) if cancelled and end.status != COMPLETED else (end.status, end.value)
@@ -592,12 +616,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
         with self._transaction():
-            row = self._one("status_of", signal.execution_id)
+            known = self._find(signal.execution_id)
             if self._one("signal_known", signal.id):
                 return "duplicate"
-            if row is None:
+            if known is None:
                 return "missing"
-            if row[0] >= TERMINAL:
+            if known.status >= TERMINAL:
                 return "late"
             if self._one("unconsumed", signal.execution_id)[0] >= limit:
                 return "full"
@@ -622,13 +646,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
         What a turn sends that whoever asked for it might not have sent reaches nobody.
         """
-        row = self._one("status_of", signal.execution_id)
-        if row is None or row[0] >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
+        known = self._find(signal.execution_id)
+        if known is None or known.status >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
-        if not self._count("insert_signal", {**signal.__dict__, "now": now}):
+        mail = dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload, now=now)
+        if not self._count("insert_signal", mail):
             return False
         self._contribute(signal.execution_id, sender.provenance.contributors if sender else (), now)
-        if not row[5]:  # one that is held back looks when it begins
+        if not known.held:  # one that is held back looks when it begins
             self._wake(signal.execution_id, now)
         return True
 
@@ -639,8 +664,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return sender.provenance.allows("execution:signal", root)
 
     def _sender(self, id: str) -> Sender:
-        started_by, root_id, people, authority = self._one("sender", id)
-        return sending_turn(started_by, root_id, json.loads(people), authority)
+        (family,) = records(SendingFamily, self._all("sender", id))
+        return sending_turn(family)
 
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
         with self._transaction():
@@ -653,28 +678,28 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         """To everyone whose wait is open; whoever waits later looks for it."""
         n, provenance = self._one("next_event", event.type)[0], dump_provenance(sender.provenance) if sender else None
         new = Event(event.id, event.type, n, event.data, now + event.later_us, provenance)
-        if not self._count("insert_event", *new.astuple()):
+        if not self._count("insert_event", fields(new)):
             return False
         keys = json.dumps(sorted(keys_of(json.loads(event.data))))
-        waits = [Wait(*row) for row in self._all("open_waits", {"type": event.type, "keys": keys})]
+        waits = records(Wait, self._all("open_waits", {"type": event.type, "keys": keys}))
         self._end_waits(matches(waits, [new]), now)
         self._trigger(new, sender.name if sender else None, now)
         return True
 
     def _trigger(self, event: Event, by: str | None, now: int) -> None:
         """Starts the workflows that are registered for it."""
-        triggers = [Trigger(*row) for row in self._all("triggers_of", event.type)]
+        triggers = records(Trigger, self._all("triggers_of", event.type))
         for execution in triggered(triggers, [event], {event.id: by}, now):
             self._start(execution, now)
 
     def _look(self, id: str, numbers: Sequence[int], now: int) -> None:
         """What waits for events from now on may find one that is there already."""
-        waits = [Wait(*row) for row in self._all("waits_of", id, json.dumps(list(numbers)))]
+        waits = records(Wait, self._all("waits_of", id, json.dumps(list(numbers))))
         seen = set(self._all("taken_events", id)) if waits else set()
         for type in dict.fromkeys(wait.type for wait in waits):
             open_ = [wait for wait in waits if wait.type == type]
             after = (min(wait.since for wait in open_), 0)
-            while open_ and (events := [Event(*row) for row in self._all("events_after", type, *after, PAGE)]):
+            while open_ and (events := records(Event, self._all("events_after", type, *after, PAGE))):
                 found = matches(open_, events, seen)
                 self._end_waits(found, now)
                 open_ = [wait for wait in open_ if wait not in {match.wait for match in found}]
@@ -691,17 +716,15 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            known = {id: self._one("status_of", id) for id in ids}
-            asked = {id: self._cancel(id, row, now) for id, row in known.items() if row}
+            asked = {id: self._cancel(id, known, now) for id in ids if (known := self._find(id))}
             self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
             return asked
 
-    def _cancel(self, id: str, row: Any, now: int) -> bool:
-        status, type = row[0], row[4]
-        if status >= TERMINAL:
+    def _cancel(self, id: str, known: Known | None, now: int) -> bool:
+        if known is None or known.status >= TERMINAL:
             return False
         self._all("flag_cancel", {"id": id, "now": now})
-        if type == WORKFLOW:
+        if known.type == WORKFLOW:
             self._all("free_delayed", id)
             self._wake(id, now)
         elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
@@ -712,9 +735,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            known = {id: self._one("status_of", id) for id in sorted(ids)}
-            live = {id: row for id, row in known.items() if row and row[0] < TERMINAL}
-            workflows = {id: row[0] for id, row in live.items() if row[4] == WORKFLOW}
+            known = {id: self._find(id) for id in sorted(ids)}
+            live = {id: found for id, found in known.items() if found and found.status < TERMINAL}
+            workflows = {id: found.status for id, found in live.items() if found.type == WORKFLOW}
             for id in workflows:
                 self._all("mark_terminated", {"id": id, "now": now})
             self._terminate(workflows, [id for id in live if id not in workflows], now)
@@ -747,7 +770,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         fence = self._one("next_fence")[0]
         seq = self._one("raise_context_fence", fence, id)[0]
         self._all("skip_turn", id)
-        self._all("insert_history", id, seq + 1, fence, "", status, CANCELLED, "terminated", 0, now, TERMINATED)
+        self._tell(id, seq + 1, fence, "", "terminated", now, status, CANCELLED, error=TERMINATED)
         self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None, wakes=False)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
@@ -767,23 +790,23 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         return self._family(id, reach, lambda name, args: self._read(SQL[name], args))
 
     def retries(self, id: str) -> list[Retry]:
-        return [Retry(*row) for row in self._all("retries", id)]
+        return records(Retry, self._all("retries", id))
 
     def _family(self, id: str, reach: Reach, read: Callable[[str, Any], list[Any]], whole: bool = True) -> Family:
         asked = family_range(id, whole)
         ((rows, size),) = read("family_size", asked | {"most": reach.rows + 1})
         refuse_large(id, reach, rows, size)
         return Family(
-            tuple(StoredExecution(*row) for row in read("family", asked | {"short": SHORT_ERROR})),
-            tuple(StoredTimer(*row) for row in read("family_timers", asked)),
-            tuple(StoredSignal(*row) for row in read("family_signals", asked)),
+            tuple(records(StoredExecution, read("family", asked | {"short": SHORT_ERROR}))),
+            tuple(records(StoredTimer, read("family_timers", asked))),
+            tuple(records(StoredSignal, read("family_signals", asked))),
             tuple(self.retries(id)),
         )
 
     def _store_family(self, family: Family) -> Started:
         now = self.clock()
         for row in family.executions:
-            values = {name: getattr(row, name) for name in row._fields} | {"now": now}
+            values = fields(row) | {"now": now}
             self._all("insert_stored", values)
             if row.type == WORKFLOW:
                 self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
@@ -794,7 +817,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
             for item in rows:
-                self._all(name, {name: getattr(item, name) for name in item._fields} | {"now": now})
+                self._all(name, fields(item) | {"now": now})
         return Started(family.executions[0].id, created=True)
 
     # services
@@ -846,8 +869,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return found
 
     def look(self, dead: bool = False) -> Look:
-        lost, cancelled, forgotten, slot_us, terminated = self._one("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)})
-        return Look(bool(lost), bool(cancelled), bool(forgotten), slot_us, bool(terminated))
+        (look,) = records(Look, self._all("look", {"dead": dead, "forgotten_us": _us(FORGOTTEN_S)}))
+        return look
 
     def forget_workers(self, limit: int) -> None:
         with self._transaction():
@@ -895,7 +918,8 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     # reading
 
     def get(self, ids: Sequence[str]) -> dict[str, Execution]:
-        return {row[0]: Execution(*row) for row in self._select("WHERE e.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))}
+        text = f"{SQL['execution']} WHERE e.id IN (SELECT value FROM json_each(?))"
+        return {found.id: found for found in records(Execution, self._read(text, (json.dumps(list(ids)),)))}
 
     def find(
         self,
@@ -935,34 +959,29 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _executions(self, text: str, args: Any, most_bytes: int | None) -> Found[Execution]:
         rows, cut = self._read_some(text, args, most_bytes)
-        return Found.of((Execution(*row) for row in rows), cut)
+        return Found.of(records(Execution, rows), cut)
 
     def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
         bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
         begin = after or Place(-1, 0, 0, 0, "", 0, 0)
         after_it = {f"p_{name}": getattr(begin, name) for name in begin._fields}
-        places = [Place(*row) for row in self._read(SQL["trace"], {**bounds, **after_it})]
+        places = records(Place, self._read(SQL["trace"], {**bounds, **after_it}))
         wanted = json.dumps([[place.id, place.kind, place.n] for place in places])
         rows, cut = self._read_some(SQL["moments"], (wanted,), most_bytes)
-        return Found.of((Moment(places[row[0]], *row[1:]) for row in rows), cut)
+        read: list[Any] = records(Moment, rows)  # each with the number of its place
+        return Found.of((moment.replace(place=places[moment.place]) for moment in read), cut)
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._read(SQL["stamps"], (json.dumps(list(ids)),)))
 
-    def _select(self, where: str, *args: Any) -> list[Any]:
-        return self._read(f"{SQL['execution']} {where}", args)
-
     def waits(self, id: str) -> list[NewWait]:
-        return [NewWait(n, type, wanted, timeout_s, bool(held)) for n, type, wanted, timeout_s, held in self._read(SQL["waits"], (id,))]
+        return records(NewWait, self._read(SQL["waits"], (id,)))
 
     def due(self, id: str) -> dict[int, int]:
         return dict(self._read(SQL["due"], {"id": id}))
 
     def history(self, id: str) -> list[Transition]:
-        return [
-            Transition(execution_id, seq, fence, worker, STATUS_NAMES[before], STATUS_NAMES[after], cause, statement, at, error)
-            for execution_id, seq, fence, worker, before, after, cause, statement, at, error in self._read(SQL["history"], (id,))
-        ]
+        return base.with_names(records(Transition, self._read(SQL["history"], (id,))))
 
     # doctor
 
@@ -977,7 +996,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def health(self) -> Health:
         with self._snapshot() as ask:
             now = self.clock()
-            silent = tuple(Silent(*row) for row in ask("silent", now=now))
+            silent = tuple(records(Silent, ask("silent", now=now)))
             return Health(now, ask("count_executions")[0][0], tuple(_queues(ask, now)), silent=silent)
 
     @contextmanager
@@ -997,7 +1016,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _reading(db: sqlite3.Connection) -> Iterator[Ask]:
         def ask(name: str, /, rows: Sequence[tuple[str, int]] | None = None, **values: Any) -> list[Any]:
             lists = {key: json.dumps(value) for key, value in {**values, "rows": rows}.items() if isinstance(value, list)}
-            return db.execute(doctor_sql()[name], {**values, **lists}).fetchall()
+            cursor = db.execute(doctor_sql()[name], {**values, **lists})
+            found = cursor.fetchall()
+            return NAMED.result(doctor_sql()[name], found, cursor) if found else found
 
         db.execute("BEGIN DEFERRED")
         try:
@@ -1007,7 +1028,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
 
 def _queues(ask: Ask, now: int) -> list[Queue]:
-    return [Queue(*(*row, now)) for row in ask("queues", now=now)]
+    return records(Queue, ask("queues", now=now))
 
 
 def _us(seconds: float) -> int:
@@ -1055,5 +1076,5 @@ def _crashed(what: str, times: int) -> str:
     return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
 
 
-def _listed(rows: Sequence[Any]) -> dict[str, Listed]:
-    return {row[0]: Listed(*row) for row in rows}
+def _listed(rows: list[Any]) -> dict[str, Listed]:
+    return {listed.name: listed for listed in records(Listed, rows)}

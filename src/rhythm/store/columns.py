@@ -1,0 +1,144 @@
+"""The columns of statements, made from the fields of records.
+
+A record has one list of columns, whatever reads or writes it, on both databases.
+
+In an `.sql` file the name of a record stands for its columns:
+
+    {Claim}                 id, kind, queue …
+    {e.Claim}               e.id AS id, e.kind AS kind, e.queue AS queue …
+    {:Claim}                :id, :kind …, or %(id)s, %(kind)s …    the values that are given
+    {%Claim}                %(id)s::text[], %(kind)s::bigint[] …   arrays of values (PostgreSQL)
+    {$Claim}                json_extract(value, '$.id') AS id …    of a list of objects (SQLite)
+    {%old_Claim}            %(old_id)s::text[] …
+    {Claim = excluded}      id = excluded.id, kind = excluded.kind …
+    {e.Claim but id, kind}  all but these, which the statement gets from elsewhere
+
+Rows are read by name (`rows`), so what the statement gets from elsewhere may stand anywhere in its
+list, with `AS` its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any
+
+from rhythm.record import Record
+from rhythm.store.access import AuditRow, Grant, StoredToken
+from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
+from rhythm.store.audited import DecisionTold, TokenAct, TokenRow
+from rhythm.store.base import (
+    Beat,
+    Child,
+    Claim,
+    Declaration,
+    Definition,
+    Done,
+    Execution,
+    Listed,
+    Loaded,
+    LoadedTask,
+    Mail,
+    Mailed,
+    NewExecution,
+    NewWait,
+    Retry,
+    SeenWorker,
+    StoredExecution,
+    StoredSignal,
+    StoredTimer,
+    Transition,
+)
+from rhythm.store.events import Event, Wait
+from rhythm.store.operating import Standing
+from rhythm.store.reading import Place
+from rhythm.store.rows import field_types
+from rhythm.store.schedules import Fire, Schedule
+from rhythm.store.triggers import Trigger
+
+RECORDS: tuple[type[Record], ...] = (
+    AuditRow, Beat, Child, Claim, DecisionTold, Declaration, Definition, Done, Event, Execution, Fire,
+    Grant, Listed, Loaded, LoadedTask, Mail, Mailed, NewApproval, NewExecution, NewWait, Place,
+    ResumeRequest, Retry, Schedule, SeenWorker, Standing, StoredApproval, StoredDecision,
+    StoredExecution, StoredSignal, StoredTimer, StoredToken, TokenAct, TokenRow, Transition, Trigger, Wait,
+)  # fmt: skip
+
+# Fields that are no columns of the table: others are made of them, or they are of another table.
+NO_COLUMNS: Mapping[type[Record], str] = {
+    Beat: "worker dead_after_s",
+    Definition: "source on queue timeout_s schedules",
+    Done: "n value took_us",
+    Grant: "expires_s",
+    NewApproval: "timeout_s",
+    NewExecution: "timeout_s delay_s later_us snapshot failed contributors",
+    NewWait: "timeout_s",
+    StoredExecution: "source seq statement snapshot owned awaiting ends_alike",
+    StoredSignal: "source",
+    StoredTimer: "anew",
+    StoredToken: "now",
+}
+US = 1_000_000
+
+TYPES = {"str": "text", "int": "bigint", "bool": "bool", "float": "float8", "bytes": "bytea"}  # of PostgreSQL
+PLACEHOLDER = re.compile(r"\{(?:(\w+)\.|([:%$])([a-z]+_)?)?([A-Z]\w*)( = excluded)?(?: but ([\w, ]+))?\}")
+
+
+def columns_of(record: type[Record]) -> tuple[str, ...]:
+    """The columns of a record, in the order of its fields."""
+    others = NO_COLUMNS.get(record, "").split()
+    return tuple(name for name in record._fields if name not in others)
+
+
+COLUMNS = {record.__name__: columns_of(record) for record in RECORDS}
+_TYPES = {record.__name__: field_types(record) for record in RECORDS}
+_new_execution = attrgetter(*COLUMNS["NewExecution"])
+
+
+def given(record: Record) -> dict[str, Any]:
+    """What a record has for its columns."""
+    return {name: getattr(record, name) for name in COLUMNS[type(record).__name__]}
+
+
+def new_execution(new: NewExecution) -> dict[str, Any]:
+    """What a new execution has for its columns, and for those that are made of something else."""
+    row = dict(zip(COLUMNS["NewExecution"], _new_execution(new), strict=True))
+    row["root_id"] = new.root_id or new.id
+    row["timeout_us"] = None if new.timeout_s is None else int(new.timeout_s * US)
+    row["delay_us"], row["later_us"] = int(new.delay_s * US), new.later_us
+    return row
+
+
+def filled(text: str, value: str = ":{}") -> str:
+    """A statement with its columns in place of the names of records; `KeyError` for an unknown one.
+
+    `value`: how the database writes a value that is given by name.
+    """
+    return PLACEHOLDER.sub(lambda found: ", ".join(_columns(found, value)), text)
+
+
+def _columns(found: re.Match[str], value: str) -> Iterator[str]:
+    table, values, prefix, record, excluded, but = found.groups(default="")
+    left_out = [name.strip() for name in but.split(",") if name]
+    if unknown := {*left_out} - {*COLUMNS[record]}:
+        raise KeyError(f"{record} has no column {', '.join(sorted(unknown))}")
+    for name in COLUMNS[record]:
+        if name in left_out:
+            continue
+        if excluded:
+            yield f"{name} = excluded.{name}"
+        elif table:
+            yield f"{table}.{name} AS {name}"
+        elif values == ":":
+            yield value.format(prefix + name)
+        elif values == "%":
+            yield f"%({prefix}{name})s::{_type(_TYPES[record][name])}[]"
+        elif values == "$":
+            yield f"json_extract(value, '$.{name}') AS {name}"
+        else:
+            yield name
+
+
+def _type(written: str) -> str:
+    """What PostgreSQL calls the type of a field."""
+    return TYPES[written.removesuffix(" | None")]
