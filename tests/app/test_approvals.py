@@ -11,6 +11,7 @@ import pytest
 import rhythm
 from rhythm.app.approvals import ApprovalView
 from rhythm.store.access import Actor
+from rhythm.store.approvals import Decision, Verdict
 from tests.app.conftest import MakeApp
 
 WAIT = "120s"
@@ -174,6 +175,22 @@ def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(wo
     assert app.approval(approval.id).status == "open", "the quorum begins anew"
     app.approve(approval.id, by=Actor("cee", ("director",)))
     assert handle.result(WAIT)["answer"]["by"] == ["bob", "cee"]
+
+
+def test_a_refusal_is_about_the_row_that_was_judged_whatever_happened_since(working: Working, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = working(order(', escalate: "director"'))
+    approval = asked(app, app.start_workflow("order", {"id": 7}).id)
+    decide = app.store.decide
+
+    def overtaken(id: str, wanted: Decision) -> Verdict | None:
+        verdict = decide(id, wanted)
+        decide(id, Decision(ann("manager"), "escalate"))  # somebody acts before the first one is answered
+        return verdict
+
+    monkeypatch.setattr(app.store, "decide", overtaken)
+    with pytest.raises(rhythm.Denied, match="does not hold the role `manager`"):
+        app.approve(approval.id, by=Actor("bob", ("clerk",)))
+    assert app.approval(approval.id).role == "director"
 
 
 def test_with_after_it_goes_to_the_next_role_by_itself(working: Working) -> None:

@@ -91,7 +91,7 @@ def people(kind: str, function: str, old: str, new: str) -> tuple[Change, ...]:
 
 
 def judged(old: str, new: str) -> tuple[Change, ...]:
-    return (Change("store/approvals.py", "judge", old, new),)
+    return (Change("store/approvals.py", "_judged", old, new),)
 
 
 def approvals(*names: str) -> tuple[str, ...]:

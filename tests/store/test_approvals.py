@@ -96,6 +96,14 @@ def test_what_is_refused_leaves_no_trace(store: Store, refusal: str, change: dic
     assert everything(store) == before
 
 
+def test_a_verdict_tells_which_row_it_judged(store: Store) -> None:
+    parked(store, stages='[["board", null, "expire"]]')
+    before = store.approval("w.1")
+    assert decide(store, by="ann", shown="something else").approval == before
+    assert decide(store, "escalate").approval == before, "as it was under the lock, before anything followed"
+    assert decide(store, actor=Actor("bob", ("clerk",))).approval == store.approval("w.1")
+
+
 def test_what_nobody_asks_for_cannot_be_decided(store: Store) -> None:
     claim = begun(store)
     assert outcome(store, turn(claim, approvals=(asking(1), asking(2, held=True)))) == "parked"

@@ -258,7 +258,7 @@ def asking(store: Store, **changes: Any) -> None:
 def decide(store: Store, by: str | Actor, decision: str = "approve") -> Verdict:
     verdict = store.decide("w.1", Decision(Actor(by) if isinstance(by, str) else by, decision))
     assert verdict is not None
-    return verdict
+    return verdict.replace(approval=None)
 
 
 def test_a_stage_that_comes_back_to_a_role_begins_without_votes(store: Store) -> None:
@@ -296,7 +296,9 @@ def test_a_vote_does_not_count_after_its_voter_has_given_data(store: Store, give
 
 def test_a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before(store: Store) -> None:
     asking(store, quorum=1)
-    assert store.decide("w.1", Decision(Actor("Ann"), "approve", comment='{"amount": 1}')) == Verdict(ended="approved", by=("Ann",))
+    verdict = store.decide("w.1", Decision(Actor("Ann"), "approve", comment='{"amount": 1}'))
+    assert verdict is not None
+    assert (verdict.ended, verdict.by) == ("approved", ("Ann",))
     claim = claims(store)["w"]
     started(store, "to")
     again = turn(
@@ -305,7 +307,8 @@ def test_a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_bef
     assert outcome(store, again) == "parked"
     assert contributors(store, "to") == ["ann", "sue"]
     verdict = store.decide("w.2", Decision(Actor("Ann"), "approve"))
-    assert verdict == Verdict(ended="approved", by=("Ann",)), "the same person may decide twice in one execution"
+    assert verdict is not None
+    assert (verdict.ended, verdict.by) == ("approved", ("Ann",)), "the same person may decide twice in one execution"
 
 
 def test_a_decision_without_a_comment_gives_no_data(store: Store) -> None:

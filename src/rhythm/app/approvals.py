@@ -26,7 +26,7 @@ from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope
 from rhythm.store.access import Actor
-from rhythm.store.approvals import APPROVE, ESCALATE, REJECT, Decision, StoredApproval, StoredDecision
+from rhythm.store.approvals import APPROVE, ESCALATE, REJECT, Decision, RefusalCode, StoredApproval, StoredDecision
 from rhythm.store.provenance import MAX_CONTRIBUTORS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
 
 STATUSES = ("open", "approved", "rejected", "expired", "cancelled")
-REFUSALS: dict[str, str] = {
+REFUSALS: dict[RefusalCode, str] = {
     "wrong_role": "{actor} does not hold the role `{role}`, which it takes to decide {id}",
     "role_revoked": "{actor} holds the role `{role}` no longer, which it takes to decide {id}",
     "self_approval": "{actor} started {execution} or gave it data, and cannot decide about it: it takes four eyes; somebody else with the "
@@ -175,13 +175,12 @@ class Approvals:
             raise ValueError("say who decides: by=rhythm.Actor(name, roles), or by=name if you answer for the roles")
         actor, hold = acting(by), not self._context.settings.auto_resume_after_approval
         verdict = self._store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
-        if verdict is None:
+        if verdict is None or verdict.approval is None:
             no_approval(id)
-        after = self._stored(id)
         if verdict.refusal:
-            _refuse(verdict.refusal, after, actor.name, to)
+            _refuse(verdict.refusal, verdict.approval, actor.name, to)
         self._context.wake()
-        return self._views([after])[0]
+        return self._views([self._stored(id)])[0]
 
 
 def _possible(id: Any) -> str:
@@ -193,7 +192,7 @@ def no_approval(id: Any) -> NoReturn:
     raise UnknownApproval(f"there is no approval {id!r:.200}")
 
 
-def _refuse(code: str, approval: StoredApproval, actor: str, to: str | None) -> NoReturn:
+def _refuse(code: RefusalCode, approval: StoredApproval, actor: str, to: str | None) -> NoReturn:
     names = " and ".join(json.loads(approval.decided_by or "[]"))
     stages = ", ".join(f"`{role}`" for role, *_ in json.loads(approval.stages)) or "no role after this one"
     message = REFUSALS[code].format(

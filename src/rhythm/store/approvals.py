@@ -12,7 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from rhythm.errors import Undecidable
 from rhythm.record import Record
@@ -104,14 +104,24 @@ class Decision(Record):
     hold: bool = False
 
 
-class Verdict(Record):
-    """What follows from a decision. Without a refusal it counts; `ended`: the approval is over, with this outcome."""
+RefusalCode = Literal[
+    "", "wrong_role", "role_revoked", "self_approval", "too_many_contributors", "already_decided", "decision_repeated",
+    "approval_changed", "approval_expired", "approval_cancelled", "no_escalation",
+]  # fmt: skip
 
-    refusal: str = ""
+
+class Verdict(Record):
+    """What follows from a decision. Without a refusal it counts; `ended`: the approval is over, with this outcome.
+
+    `approval`: the row that was judged, as it was under the lock. What people are told is about this row, not about a later one.
+    """
+
+    refusal: RefusalCode = ""
     repeated: bool = False  # the same call was counted before
     ended: str = ""
     by: tuple[str, ...] = ()
     stage: int | None = None  # escalated to this one of the stages
+    approval: StoredApproval | None = None
 
 
 def judge(
@@ -130,6 +140,20 @@ def judge(
     decided about; `void`: tokens that were revoked since they were used. A decision that comes after the deadline comes too late, also
     when nobody has told so yet.
     """
+    verdict = _judged(approval, made, wanted, held, revoked, contributors, now, void)
+    return verdict.replace(approval=approval)
+
+
+def _judged(
+    approval: StoredApproval,
+    made: Sequence[StoredDecision],
+    wanted: Decision,
+    held: Collection[str] | None,
+    revoked: Collection[str],
+    contributors: Collection[str],
+    now: int,
+    void: Collection[str],
+) -> Verdict:
     name, who = wanted.actor.name, person(wanted.actor.name)
     valid = [each for each in made if each.token is None or each.token not in void]
     if approval.four_eyes:  # whoever has given data since they voted has a hand in it now
