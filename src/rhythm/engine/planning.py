@@ -12,7 +12,7 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import Asking, EndedTasks, Known, OwnedEnd, Rows, dump_owned
-from rhythm.ir.awaiting import KINDS, Plan, fresh, has_signals, is_forgotten, is_group, items_of, numbers, operations
+from rhythm.ir.awaiting import PAUSING, Plan, fresh, has_signals, is_forgotten, is_group, items_of, numbers, operations
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
@@ -168,14 +168,10 @@ class Planner:
 
     def failure(self, at: Position, code: str, message: str) -> Planned:
         """The workflow fails, for a reason that its program knows nothing of."""
-        error = dump_trusted({"code": code, "message": message, "data": None})
-        commit = self.base(at).replace(end="finish", cause=code, status=FAILED, value=error)
-        return Planned(commit, at.snapshot)
-
-    def base(self, at: Position) -> TurnCommit:
-        """The commit of a turn, before anything of it is known."""
-        id, seq, resumed = at.loaded.id, at.loaded.seq, _resumed(at.loaded)
-        return TurnCommit(id, seq, at.fence, at.wakes, "park", self.worker, "turn", owned=None, resumed=resumed)
+        error, resumed = dump_trusted({"code": code, "message": message, "data": None}), _resumed(at.loaded)
+        id, seq = at.loaded.id, at.loaded.seq
+        commit = TurnCommit(id, seq, at.fence, at.wakes, "finish", self.worker, code, owned=None, resumed=resumed)
+        return Planned(commit.replace(status=FAILED, value=error), at.snapshot)
 
     def _staying(self, at: Position, end: str, cause: str, left: Mapping[int, c.StartTask], **rows: Any) -> Planned:
         """A commit that leaves the workflow at the await where it is."""
@@ -265,7 +261,7 @@ def _timeout(loaded: Loaded) -> dict[str, Any]:
 
 def status_of(plan: Plan | None) -> int:
     """Who waits for a person or an outside event is paused; else it waits for the system."""
-    return PAUSED if any(KINDS[op].pauses for op in operations(plan)) else SUSPENDED
+    return SUSPENDED if PAUSING.isdisjoint(operations(plan)) else PAUSED
 
 
 def _resumed(loaded: Loaded) -> int | None:
@@ -376,18 +372,27 @@ class _TurnRows:
         if plan is None:
             return False
         awaited = list(numbers(plan))
-        older = any(n < before.next_child for n in awaited)
-        cancelled = any(first <= n <= last for n in awaited for first, last in self.cancels)
-        return older or cancelled or (not mail_read and has_signals(plan))
+        older = min(awaited, default=before.next_child) < before.next_child
+        return older or self._cancels_some(awaited) or (not mail_read and has_signals(plan))
+
+    def _cancels_some(self, awaited: Sequence[int]) -> bool:
+        return any(first <= n <= last for first, last in self.cancels for n in awaited)
 
     def finish(self, status: int, cause: str, value: str) -> TurnCommit:
         """The commit of the last turn."""
-        return self.commit(end="finish", status=status, cause=cause, value=value)
+        return self.commit(end="finish", status=status, cause=cause, value=value, owned=None)
 
     def commit(self, **changes: Any) -> TurnCommit:
         """The commit with all rows; tasks that nobody has taken by now go to the queue."""
-        promoted = tuple(n for n in self.tasks if n in self.at.running_s)
-        return self.planner.base(self.at).replace(
+        at, planner = self.at, self.planner
+        promoted = tuple(n for n in self.tasks if n in at.running_s) if at.running_s else ()
+        return TurnCommit(
+            id=at.loaded.id,
+            seq=at.loaded.seq,
+            fence=at.fence,
+            wakes=at.wakes,
+            worker=planner.worker,
+            resumed=_resumed(at.loaded),
             **changes,
             done=(*self.ended.done, *self.refused),
             starts=(*self._queued(), *self.children, *self.ended.retries),
@@ -401,7 +406,7 @@ class _TurnRows:
             events=tuple(self.events),
             attributes=dump_trusted(self.attributes) if self.attributes else None,
             promoted=promoted,
-            claim_ttl_s=self.planner.claim_ttl_s if promoted else 0.0,
+            claim_ttl_s=planner.claim_ttl_s if promoted else 0.0,
         )
 
     def _queued(self) -> Iterator[NewExecution]:

@@ -59,8 +59,11 @@ class EndedTasks(Record):
 
     def left_of(self, owned: Mapping[int, c.StartTask]) -> dict[int, c.StartTask]:
         """The owned tasks without those that have ended."""
-        gone = {row.n for row in self.done} | {row.child_no for row in self.retries}
+        gone = [row.n for row in self.done] + [row.child_no for row in self.retries]
         return {n: command for n, command in owned.items() if n not in gone}
+
+
+NOTHING_ENDED = EndedTasks()
 
 
 class Rows:
@@ -242,22 +245,26 @@ def _stages(command: c.RequestApproval, asking: Asking) -> list[tuple[str, float
 # what a turn refers to by name
 
 
-def task_names(commands: Iterable[c.Command], owned: Mapping[int, c.StartTask], asking: Asking) -> set[str]:
-    """The tasks that a turn refers to: `Known` must have what is known of them."""
-    names = {command.name for command in owned.values()}
+class Names(Record):
+    """The tasks and workflows that a turn refers to: `Known` must have what is known of them."""
+
+    tasks: Sequence[str]
+    workflows: Sequence[tuple[str, str | None]] = ()  # with the version that is asked for
+
+
+def names_in(commands: Iterable[c.Command], owned: Mapping[int, c.StartTask], asking: Asking) -> Names:
+    """What these commands, and the tasks that are owned already, refer to by name."""
+    tasks = [command.name for command in owned.values()]
+    workflows: list[tuple[str, str | None]] = []
     for command in commands:
         match command:
             case c.StartTask():
-                names.add(command.name)
+                tasks.append(command.name)
+            case c.StartWorkflow():
+                workflows.append((command.name, command.options.get("version")))
             case c.RequestApproval():
-                names.add(command.notify or asking.notify)
-    return names
-
-
-def workflow_names(commands: Iterable[c.Command]) -> set[tuple[str, str | None]]:
-    """The workflows that a turn starts, with the version that it asks for."""
-    starts = [command for command in commands if isinstance(command, c.StartWorkflow)]
-    return {(command.name, command.options.get("version")) for command in starts}
+                tasks.append(command.notify or asking.notify)
+    return Names(tasks, workflows)
 
 
 # what rows keep of a task

@@ -49,6 +49,7 @@ _TABLE = (
     Kind("settled", "none", "what has ended"),
 )
 KINDS: Mapping[str, Kind] = {kind.op: kind for kind in _TABLE}
+PAUSING = frozenset(kind.op for kind in _TABLE if kind.pauses)
 
 
 def in_words(leaf: Mapping[str, Any], show: Callable[[str], str] = str) -> str:

@@ -7,11 +7,12 @@ what runs for it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rhythm.engine.planning import Planned, Position
 from rhythm.engine.rows import CANCELLED_ERROR
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
-from rhythm.record import Record
 from rhythm.store.base import CANCELLED, Claim, Loaded, TaskEnd
 from rhythm.vm import commands as c
 from rhythm.vm.machine import Inputs, Outcome
@@ -23,7 +24,7 @@ from rhythm.worker.ended import Ended
 NEVER, FOREVER = float("-inf"), float("inf")
 
 
-class TaskAttempt(Record):
+class TaskAttempt(NamedTuple):
     """An attempt at an owned task that has ended."""
 
     command: c.StartTask

@@ -6,13 +6,13 @@ they need is gathered, and their answer is acted on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rhythm.engine.inputs import moment, without_frames
 from rhythm.engine.payload import load
 from rhythm.engine.planning import Capacity, Planned, Planner, Position
-from rhythm.engine.rows import EndedTasks, Known, OwnedEnd, TaskPolicy, task_names, workflow_names
+from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Known, Names, OwnedEnd, names_in
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
@@ -52,12 +52,16 @@ class Catalogue:
         declared: Callable[[str], Declaration | None],
     ) -> None:
         self.programs, self.tasks, self.declared = programs, tasks, declared
+        self.here = Known(tasks)  # all that most turns need
 
-    def read(self, names: Iterable[str], workflows: Iterable[tuple[str, str | None]] = ()) -> Known:
+    def read(self, names: Names) -> Known:
         """What a commit refers to. Asked once for each: children of one turn have one version."""
-        elsewhere = {name: found for name in names if name not in self.tasks and (found := self.declared(name)) is not None}
-        tasks: Mapping[str, TaskPolicy] = {**self.tasks, **elsewhere} if elsewhere else self.tasks
-        return Known(tasks, {key: self._program(*key) for key in workflows})
+        elsewhere = [name for name in names.tasks if name not in self.tasks]
+        if not elsewhere and not names.workflows:
+            return self.here
+        declared = {name: found for name in set(elsewhere) if (found := self.declared(name)) is not None}
+        programs = {key: self._program(*key) for key in dict.fromkeys(names.workflows)}
+        return Known({**self.tasks, **declared} if declared else self.tasks, programs)
 
     def _program(self, name: str, version: str | None) -> Program | str:
         try:
@@ -153,8 +157,7 @@ class Turns:
             self.narrator.turn_taken(workflow.id, workflow.row.name, first, branch, signals, turn)
         if isinstance(turn, Suspended) and turn.snapshot is workflow.snapshot:
             return self._unchanged(workflow, ended)
-        names = task_names(turn.commands, workflow.owned, self.settings.asking)
-        known = self.catalogue.read(names, workflow_names(turn.commands))
+        known = self.catalogue.read(names_in(turn.commands, workflow.owned, self.settings.asking))
         workflow.turns += 1
         planned = self.planner.turn(
             self._position(workflow),
@@ -195,7 +198,7 @@ class Turns:
         If that has killed a worker before, the queue is to count their attempts.
         """
         commands = workflow.owned.values()
-        at, known = self._position(workflow), self.catalogue.read({each.name for each in commands})
+        at, known = self._position(workflow), self.catalogue.read(Names([each.name for each in commands]))
         if workflow.crashes == 0 and self.planner.runs_owned(at, known, capacity):
             workflow.inputs = None
             self.dispatcher.begin_owned(workflow)
@@ -211,7 +214,7 @@ class Turns:
         long = [n for n, ran_s in at.running_s.items() if ran_s >= limit_s]
         if not long:
             return None
-        known = self.catalogue.read({workflow.owned[n].name for n in long})
+        known = self.catalogue.read(Names([workflow.owned[n].name for n in long]))
         return self.planner.promote(at, long, known)
 
     def _failure(self, workflow: OwnedWorkflow, code: str, message: str) -> Planned:
@@ -240,10 +243,9 @@ class Turns:
     def _ended_tasks(self, workflow: OwnedWorkflow) -> EndedTasks:
         """The rows of its tasks that have ended here."""
         if not workflow.ended:
-            return EndedTasks()
+            return NOTHING_ENDED
         ends = []
-        for attempt in workflow.ended:
-            command, ended, number, took_s = attempt.command, attempt.ended, attempt.number, attempt.took_s
+        for command, ended, number, took_s in workflow.ended:
             task = self.catalogue.tasks[command.name]
             wait_s = retry_s(ended, task, command.options, number, self.rng)
             id = child_id(workflow.id, command.n)
@@ -251,7 +253,7 @@ class Turns:
             status, value = stored_end(ended)
             counts = ended.delay_s is None
             ends.append(OwnedEnd(command, status, value, number, took_s, wait_s, counts))
-        return self.planner.ended_tasks(workflow.row, ends, Known(self.catalogue.tasks))
+        return self.planner.ended_tasks(workflow.row, ends, self.catalogue.here)
 
     # after a commit
 
