@@ -19,7 +19,7 @@ INSTALLED := $(VENV)/.installed
 .DELETE_ON_ERROR:
 # One step at a time even under `make -j`, so that the output reads from top to bottom.
 .NOTPARALLEL:
-.PHONY: help demo test check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
+.PHONY: modules help demo test check sim chaos attack mutants pgbouncer model bench openapi lock fmt format lint types clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ model: $(INSTALLED) ## Prove the protocol's model with Spin
 
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
+
+modules: $(INSTALLED) ## Write docs/internals/modules.md anew, after a module was added
+	@$(BIN)/python -m tests.modules
 
 openapi: $(INSTALLED) ## Write docs/openapi.json anew, after a change of the HTTP interface
 	@$(BIN)/python -m rhythm.http > docs/openapi.json

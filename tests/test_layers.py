@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.modules import PAGE, first_line, page
+
 SOURCE = Path(__file__).parents[1] / "src" / "rhythm"
 FOUNDATION = {"record", "limits", "errors", "durations", "ids", "paths", "rights", "settings", "slots", "visible"}
 MAY_IMPORT = {  # a folder of src/rhythm: the parts of rhythm that it may import, besides itself and the foundation
@@ -67,6 +69,11 @@ def test_server_and_command_line_ask_the_application_and_not_its_store(folder: s
     for path in modules(folder):
         asked = {node.attr for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Attribute)}
         assert not asked & {"store", "_store", "_context"}, path.name
+
+
+def test_the_page_of_modules_is_theirs() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `make modules`"
+    assert not [path.name for path in SOURCE.rglob("*.py") if not first_line(path)], "a module says in its first line what it owns"
 
 
 def test_every_folder_has_its_rule() -> None:
