@@ -66,6 +66,12 @@ def test_page_shows_every_command_on_a_database() -> None:
     assert set(table) <= COMMANDS.keys()
 
 
+def test_every_command_is_shown_somewhere() -> None:
+    root = Path(__file__).parents[2]
+    pages = "\n".join(path.read_text(encoding="utf-8") for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))])
+    assert [name for name in COMMANDS if not re.search(rf"\brhythm {name}\b", pages)] == []
+
+
 def test_commands_of_the_table_lead_to_their_section() -> None:
     sections = {title.lower().replace(",", "").replace(" ", "-") for title in re.findall(r"^## (.*)$", PAGE, re.MULTILINE)}
     assert set(re.findall(r"\]\(#([\w-]+)\)", PAGE)) <= sections
