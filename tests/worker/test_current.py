@@ -65,6 +65,19 @@ def test_outside_of_a_task_there_is_none() -> None:
         rhythm.current()
 
 
+def test_a_heartbeat_says_anything_also_when_somebody_listens() -> None:
+    def task() -> int:
+        rhythm.current().heartbeat({"at": datetime.now(UTC), 1: object()})
+        return 1
+
+    heard: list[str] = []
+    text = 'workflow main() {\n  return await task("task")\n}\n'
+    runs = CheckpointingRunner(memory(), {"task": Task(task, "task")}, observe=lambda what, id, detail: heard.append(what))
+    runs.register({program.name: (program, text) for program in compile_flow(text, "main.flow").programs_or_raise()})
+    assert (runs.run("main"), "progress" in heard) == (1, True)
+    runs.close()
+
+
 def test_heartbeat_ends_an_attempt_that_was_given_up() -> None:
     ended: list[str] = []
 

@@ -1,4 +1,4 @@
-"""From what the interpreter answered to the rows of one commit. Pure: every `TurnCommit` is made here.
+"""From a turn to its commit, and which tasks its owner runs itself. Pure: every `TurnCommit` is made here.
 
 What a commit refers to by name, programs and the settings of tasks, is read before (`Known`), and
 what its owner may run itself is a value (`Capacity`). So the same turn always gives the same

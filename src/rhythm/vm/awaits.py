@@ -1,4 +1,4 @@
-"""When what is awaited has ended, and what follows for the rest.
+"""When what is awaited has ended, what follows for the rest, and which items of a group may begin (`concurrency`).
 
 `resolve` looks at a plan and at what has ended and says how the whole has ended, or None. It is asked anew at every turn and
 remembers nothing, so a lost wake loses nothing.

@@ -1,4 +1,4 @@
-"""Living among other workers: what the database answers to the heartbeats of this one.
+"""Living among other workers: what follows from the answers to heartbeats, and from none in time.
 
 What the database says is not owned here any more is dropped before anything is begun on the
 strength of a beat. After a call without an answer, everything is compared.

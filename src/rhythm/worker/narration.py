@@ -172,8 +172,12 @@ def attempt_in_words(name: str, inputs: Any, ended: Ended, retry_s: float | None
 
 
 def brief(value: Any, width: int = 44) -> str:
-    """A value on one line, cut to a width."""
-    return _cut(json.dumps(value, ensure_ascii=False), width)
+    """A value on one line, cut to a width. Any value: who listens must not make a difference."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return _cut(text, width)
 
 
 def called(name: str, inputs: Any) -> str:
