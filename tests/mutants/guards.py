@@ -885,7 +885,7 @@ WORKER = (
     Guard(
         "the last chance is told from crashes, not from attempts",
         living("those_that_were_there_when_workers_died_have_their_last_chance_one_by_one"),
-        engine=worker("quarantine", "put_back", "if claim.crashes >= dangerous]", "if claim.attempt >= self.settings.crash_limit]"),
+        engine=worker("quarantine", "put_back", "if claim.crashes >= dangerous]", "if claim.attempt > self.settings.crash_limit]"),
     ),
     Guard(
         "the deadline counts from before the claim was sent", law("body_does_not_begin_when_its_claim_may_have_passed_to_another"),
