@@ -12,11 +12,6 @@ from rhythm.engine.retried import anew
 from rhythm.errors import NotRetryable, RetryTooLarge
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import (
-    CANCELLED,
-    COMPLETED,
-    FAILED,
-    PENDING,
-    SUSPENDED,
     TASK,
     WORKFLOW,
     Family,
@@ -26,6 +21,7 @@ from rhythm.store.base import (
     StoredSignal,
     StoredTimer,
 )
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, PENDING, SUSPENDED
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
 END = 1_000

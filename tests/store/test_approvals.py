@@ -10,7 +10,8 @@ import pytest
 from rhythm.engine.retried import anew
 from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision, NewApproval, Verdict
-from rhythm.store.base import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED, Needed, Store
+from rhythm.store.base import APPROVAL, Needed, Store
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, PAUSED
 from rhythm.store.postgres.store import PostgresStore
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, turn, workflow
 from tests.support.stores import Stores, ready_rows, rows

@@ -11,11 +11,6 @@ from rhythm.limits import TEXTS
 from rhythm.store.access import Actor
 from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
-    BLOCKED,
-    CANCELLED,
-    COMPLETED,
-    FAILED,
-    SUSPENDED,
     TASK,
     WORKFLOW,
     Beat,
@@ -31,6 +26,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, SUSPENDED
 from tests.support.stores import Stores, ready_rows, rows
 
 NOW = 1_800_000_000_000_000

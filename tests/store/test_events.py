@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rhythm.store.base import CANCELLED, COMPLETED, EVENT, FAILED, Needed, NewEvent, NewWait, Store
+from rhythm.store.base import EVENT, Needed, NewEvent, NewWait, Store
 from rhythm.store.events import PAGE, Event, Wait, _at_path, _same, key_of, keys_of, matches
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
 from rhythm.store.postgres import exchange
 from rhythm.store.sqlite import store as sqlite_store
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, turn, workflow

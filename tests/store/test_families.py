@@ -7,7 +7,8 @@ import pytest
 from rhythm.engine.doctor import examine
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store import families, operating
-from rhythm.store.base import COMPLETED, NewExecution, Store, TurnCommit
+from rhythm.store.base import NewExecution, Store, TurnCommit
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.worker.services import Rescuer, ServiceSettings
 from tests.store.test_conformance import Clock, begun, claims, end, outcome, send, status, task, turn, workflow
 from tests.store.test_terminate import child

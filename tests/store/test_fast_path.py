@@ -11,8 +11,6 @@ import pytest
 
 from rhythm.store.approvals import NewApproval
 from rhythm.store.base import (
-    FAILED,
-    SUSPENDED,
     WORKFLOW,
     Done,
     NewEvent,
@@ -24,6 +22,7 @@ from rhythm.store.base import (
     TurnCommit,
 )
 from rhythm.store.blobs import INLINE_BYTES
+from rhythm.store.lifecycle import FAILED, SUSPENDED
 from rhythm.store.postgres.flush import STEP_FIELDS, is_step
 from tests.support.postgres import Schemas
 from tests.support.stores import MakeStore, rows

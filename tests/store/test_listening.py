@@ -16,8 +16,6 @@ import psycopg
 import pytest
 
 from rhythm.store.base import (
-    COMPLETED,
-    FAILED,
     SYSTEM_QUEUE,
     TASK,
     WORKFLOW,
@@ -32,6 +30,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.store.postgres import hints
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore

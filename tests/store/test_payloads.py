@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from rhythm.engine.payload import dump, dump_trusted, load
 from rhythm.errors import InvalidPayload
-from rhythm.store.base import COMPLETED, FAILED, TASK, WORKFLOW, Done, NewExecution, NewSignal, Store, TaskEnd, TurnCommit
+from rhythm.store.base import TASK, WORKFLOW, Done, NewExecution, NewSignal, Store, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from tests.engine.driver import World

@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import COMPLETED, TASK, WORKFLOW, Claim, NewExecution, TaskEnd
+from rhythm.store.base import TASK, WORKFLOW, Claim, NewExecution, TaskEnd
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.store.open import open_store
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore

@@ -12,7 +12,6 @@ import pytest
 
 from rhythm.errors import StoreError
 from rhythm.store.base import (
-    COMPLETED,
     TASK,
     WORKFLOW,
     Beat,
@@ -29,6 +28,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.store.postgres import connection as sessions
 from rhythm.store.postgres.rows import Ready
 from rhythm.store.postgres.store import PostgresStore

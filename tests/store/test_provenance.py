@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rhythm.engine.retried import anew
 from rhythm.store.access import GENESIS, Act, Actor, Grant, Head, chained
 from rhythm.store.approvals import Decision, NewApproval, Verdict
-from rhythm.store.base import FAILED, PAUSED, Definition, NewEvent, NewExecution, NewSignal, NewWait, Store
+from rhythm.store.base import Definition, NewEvent, NewExecution, NewSignal, NewWait, Store
+from rhythm.store.lifecycle import FAILED, PAUSED
 from rhythm.store.open import open_store
 from rhythm.store.provenance import (
     EVERYBODY,

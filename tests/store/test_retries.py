@@ -11,10 +11,6 @@ from rhythm.errors import NotRetryable, RetryTooLarge
 from rhythm.limits import Limits
 from rhythm.record import Record
 from rhythm.store.base import (
-    COMPLETED,
-    FAILED,
-    PENDING,
-    SUSPENDED,
     UNTOLD_ERROR,
     Done,
     Family,
@@ -28,6 +24,7 @@ from rhythm.store.base import (
     StoredSignal,
     StoredTimer,
 )
+from rhythm.store.lifecycle import COMPLETED, FAILED, PENDING, SUSPENDED
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, task, turn
 from tests.support.stores import Stores, ready_rows
 

@@ -12,7 +12,6 @@ import pytest
 from rhythm.store.access import Actor
 from rhythm.store.approvals import APPROVE, Decision, NewApproval
 from rhythm.store.base import (
-    COMPLETED,
     TASK,
     WORKFLOW,
     Beat,
@@ -27,6 +26,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )  # fmt: skip
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 from rhythm.worker.services import Rescuer, ServiceSettings

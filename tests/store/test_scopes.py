@@ -11,7 +11,8 @@ from rhythm.engine.inputs import forbidden
 from rhythm.errors import Denied
 from rhythm.store.access import Actor, Grant
 from rhythm.store.approvals import Decision, NewApproval
-from rhythm.store.base import PAUSED, TASK, NewExecution, NewSignal, Store
+from rhythm.store.base import TASK, NewExecution, NewSignal, Store
+from rhythm.store.lifecycle import PAUSED
 from rhythm.store.operating import Selection
 from tests.store.test_conformance import Clock, begun, claims, outcome, turn, workflow
 from tests.support.stores import Stores

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rhythm.engine.doctor import examine
-from rhythm.store.base import CANCELLED, COMPLETED, NewEvent, NewExecution, NewTimer, Store
+from rhythm.store.base import NewEvent, NewExecution, NewTimer, Store
+from rhythm.store.lifecycle import CANCELLED, COMPLETED
 from tests.store.test_conformance import Clock, begun, claims, commit, end, outcome, running_task, send, status, task, turn, workflow
 from tests.store.test_events import waits
 from tests.support.stores import Stores, ready_rows, rows

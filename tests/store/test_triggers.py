@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from rhythm.store.access import Actor
-from rhythm.store.base import COMPLETED, Definition, NewEvent, NewWait, Store
+from rhythm.store.base import Definition, NewEvent, NewWait, Store
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.store.triggers import Trigger

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import rhythm
-from rhythm.store.base import CANCELLED, COMPLETED, FAILED, Queue, Store
+from rhythm.store.base import Queue, Store
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.metrics import ASKED_EVERY_S, ASKED_OLD_S, METRICS, MOST, Asked, Metric, Metrics, depth, oldest_s, written

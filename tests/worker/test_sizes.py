@@ -7,7 +7,8 @@ import logging
 import pytest
 
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import COMPLETED, Done, NewExecution, NewSignal, TaskEnd, TurnCommit
+from rhythm.store.base import Done, NewExecution, NewSignal, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.worker.sizes import Sizes
 from tests.engine.driver import World
 

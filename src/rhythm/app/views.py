@@ -16,7 +16,8 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, us_of
 from rhythm.store import reading
-from rhythm.store.base import CUT, LARGE, STATUS_NAMES, TASK, Execution, Listed, Queue, SeenWorker
+from rhythm.store.base import CUT, LARGE, TASK, Execution, Listed, Queue, SeenWorker
+from rhythm.store.lifecycle import STATUS_NAMES
 from rhythm.store.reading import Moment
 
 TYPES = ("workflow", "task")

@@ -18,13 +18,7 @@ from rhythm.ir.awaiting import KINDS, Plan, leaves
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
 from rhythm.store.base import (
-    BLOCKED,
-    CANCELLED,
-    COMPLETED,
     EVENT,
-    FAILED,
-    PAUSED,
-    SUSPENDED,
     Child,
     ChildOutcome,
     Finding,
@@ -36,6 +30,7 @@ from rhythm.store.base import (
     Timer,
 )
 from rhythm.store.doctor import Evidence
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PAUSED, SUSPENDED
 from rhythm.vm.awaits import release
 from rhythm.vm.commands import StartTask
 from rhythm.vm.machine import Inputs, Machine, Outcome, Signal

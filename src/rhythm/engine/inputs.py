@@ -11,9 +11,6 @@ from rhythm.ids import child_id
 from rhythm.ir.awaiting import Plan, leaves, numbers
 from rhythm.store.base import (
     APPROVAL,
-    BLOCKED,
-    CANCELLED,
-    COMPLETED,
     EVENT,
     WORKFLOW,
     ChildOutcome,
@@ -21,6 +18,7 @@ from rhythm.store.base import (
     Mail,
     Needed,
 )
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED
 from rhythm.store.provenance import Provenance, load_authority
 from rhythm.vm.builtins import show_time
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal

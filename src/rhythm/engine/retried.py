@@ -21,15 +21,7 @@ from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, Plan, fresh, items_of, numbers
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.base import (
-    BLOCKED,
-    CANCELLED,
-    COMPLETED,
-    FAILED,
-    ORDERLY,
-    PENDING,
-    SUSPENDED,
     TASK,
-    TERMINAL,
     UNTOLD_ERROR,
     ChildOutcome,
     Family,
@@ -41,6 +33,7 @@ from rhythm.store.base import (
     from_start,
     refuse_large,
 )
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, SUSPENDED, TERMINAL
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack

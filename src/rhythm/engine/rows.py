@@ -10,7 +10,8 @@ from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
-from rhythm.store.base import CANCELLED, COMPLETED, FAILED, TASK, WORKFLOW, Done, Loaded, NewExecution
+from rhythm.store.base import TASK, WORKFLOW, Done, Loaded, NewExecution
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
 from rhythm.vm import commands as c
 
 

@@ -23,6 +23,7 @@ from rhythm.limits import DEFAULT_LIMITS, TEXTS, Limits
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
+from rhythm.store.lifecycle import COMPLETED, STATUS_NAMES, SUSPENDED, Delivery, End, Outcome
 from rhythm.store.operating import OperatingStore
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
 from rhythm.store.reading import Found, TraceStore
@@ -41,14 +42,6 @@ EVERY_RESUME = 2**63 - 1  # no resume request has this number
 SYSTEM_QUEUE = "system"  # resumes go here; every worker serves it
 DEAD_AFTER_S = 30.0  # without a beat for so long a worker counts as dead
 FORGOTTEN_S = 86_400.0  # after so long without a beat, and without claims, nobody asks about a worker any more
-
-PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
-ORDERLY = (COMPLETED, BLOCKED)  # ends after which what was started and not awaited goes on
-TERMINAL = 5  # this status and all above it absorb
-STATUS_NAMES = {
-    PENDING: "pending", SUSPENDED: "suspended", PAUSED: "paused",
-    COMPLETED: "completed", FAILED: "failed", CANCELLED: "cancelled", BLOCKED: "blocked",
-}  # fmt: skip
 
 
 class Definition(Record):
@@ -404,7 +397,7 @@ class TurnCommit(Record):
     seq: int
     fence: int
     wakes: int
-    end: str
+    end: End
     worker: str
     cause: str
     statement: int = 0
@@ -439,7 +432,7 @@ class Committed(Record):
     nothing of it was done, since it would start more than there may be."""
 
     id: str
-    outcome: str
+    outcome: Outcome
     wakes: int = 0
     promoted: Mapping[int, int] = {}  # number -> fence of its claim
     refusal: str = ""  # why it is full
@@ -958,7 +951,7 @@ class Store(AccessStore, ApprovalStore, OperatingStore, ScheduleStore, TraceStor
     # from outside
 
     @abstractmethod
-    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
         """Puts a signal into a mailbox: "sent", "duplicate", "late" (it has ended), "missing" or "full".
 
         One that was received is a "duplicate" whatever came after it: its sender may forget it.

@@ -15,7 +15,8 @@ from rhythm.record import Record
 from rhythm.store.access import HIGHEST, LOWEST, MOST_PROBLEMS, PAGE, PAGE_SIZE, AuditRow, Chain, Head, Links
 from rhythm.store.approvals import DecisionMade, decided_with_a_hand
 from rhythm.store.audited import DecisionTold, TokenAct, TokenRow, Told, other_decisions, other_tokens, told_of_tokens
-from rhythm.store.base import STATUS_NAMES, TERMINAL, Child, Finding, Live, Mailed, Timer
+from rhythm.store.base import Child, Finding, Live, Mailed, Timer
+from rhythm.store.lifecycle import STATUS_NAMES, TERMINAL
 from rhythm.store.rows import records
 
 TOLD = 20  # findings of one rule; the others are only counted

@@ -12,7 +12,8 @@ from typing import Any
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import task_error
 from rhythm.ids import child_id
-from rhythm.store.base import COMPLETED, FAILED, Claim, TaskEnd
+from rhythm.store.base import Claim, TaskEnd
+from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.worker.attempts import Attempt, Attempts
 from rhythm.worker.context import Context
 from rhythm.worker.ended import Ended, retry_s, stored_end, text_of

@@ -15,7 +15,7 @@ from rhythm.engine.rows import task_error
 from rhythm.engine.typed import Misfit
 from rhythm.errors import RetryLater, TaskFailed
 from rhythm.record import Record
-from rhythm.store.base import COMPLETED, FAILED
+from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.worker.handlers import Task
 
 _NOT_THE_USERS = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), os.path.dirname(os.path.dirname(__file__)), "<")

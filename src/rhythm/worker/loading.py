@@ -8,7 +8,8 @@ from rhythm.engine.inputs import inputs_of, needed
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.ir.program import Program
-from rhythm.store.base import TERMINAL, Loaded
+from rhythm.store.base import Loaded
+from rhythm.store.lifecycle import TERMINAL
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.context import Context
 from rhythm.worker.ownership import OwnedWorkflow, Ownership

@@ -21,7 +21,8 @@ from rhythm.errors import InvalidProgram, StoreError, UnknownWorkflow
 from rhythm.ids import encode_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.base import TERMINAL, Store
+from rhythm.store.base import Store
+from rhythm.store.lifecycle import TERMINAL
 from rhythm.store.schedules import Fire, Firing
 from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.loading import Programs

@@ -17,9 +17,6 @@ from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.store.base import (
-    CANCELLED,
-    COMPLETED,
-    ORDERLY,
     TASK,
     Claim,
     Committed,
@@ -27,6 +24,7 @@ from rhythm.store.base import (
     Done,
     TurnCommit,
 )
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, ORDERLY
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Inputs, Outcome
 from rhythm.worker.attempts import Attempts

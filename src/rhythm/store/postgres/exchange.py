@@ -10,8 +10,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rhythm.store.base import COMPLETED, NewEvent
+from rhythm.store.base import NewEvent
 from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
+from rhythm.store.lifecycle import COMPLETED
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance

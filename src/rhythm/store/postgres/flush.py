@@ -17,10 +17,6 @@ from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import message_of
 from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
-    CANCELLED,
-    COMPLETED,
-    PENDING,
-    TERMINAL,
     Committed,
     Done,
     NewEvent,
@@ -31,6 +27,7 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, PENDING, TERMINAL
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Known, Range, Rows
 from rhythm.store.provenance import NOBODY, Sender

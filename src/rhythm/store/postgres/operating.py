@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rhythm.store.access import Act, Actor
-from rhythm.store.base import CANCELLED, TASK, TERMINAL, WORKFLOW
+from rhythm.store.base import TASK, WORKFLOW
+from rhythm.store.lifecycle import CANCELLED, TERMINAL
 from rhythm.store.operating import TERMINATED, OperatingStore, Selection, Standing
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connection import SQL

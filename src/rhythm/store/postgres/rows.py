@@ -14,9 +14,10 @@ from typing import Any
 from rhythm.record import Record
 from rhythm.store.access import Actor, StoredToken, authorise
 from rhythm.store.approvals import StoredApproval, notice
-from rhythm.store.base import FREE, ORDERLY, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
+from rhythm.store.base import FREE, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
+from rhythm.store.lifecycle import ORDERLY
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn

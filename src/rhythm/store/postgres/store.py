@@ -22,15 +22,11 @@ from rhythm.store.acts import sending_acts
 from rhythm.store.base import (
     BRIEF,
     BRIEF_OUTCOME,
-    CANCELLED,
-    FAILED,
     FORGOTTEN_S,
     LARGE,
-    PENDING,
     SHORT_ERROR,
     SYSTEM_QUEUE,
     TASK,
-    TERMINAL,
     WORKFLOW,
     Beat,
     ChildOutcome,
@@ -73,6 +69,7 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
+from rhythm.store.lifecycle import CANCELLED, FAILED, PENDING, TERMINAL, Delivery
 from rhythm.store.postgres.approvals import PostgresApprovals
 from rhythm.store.postgres.connecting import Row, connected
 from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneError
@@ -490,7 +487,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     # from outside
 
     @transaction
-    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
         """The wake comes first: it locks the mailbox. Whatever hinders the signal undoes it."""
         id = signal.execution_id
         now = self.rows.call([id])

@@ -19,16 +19,10 @@ from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
     BRIEF,
     BRIEF_OUTCOME,
-    CANCELLED,
-    COMPLETED,
-    FAILED,
     FORGOTTEN_S,
-    ORDERLY,
-    PENDING,
     SHORT_ERROR,
     SYSTEM_QUEUE,
     TASK,
-    TERMINAL,
     WORKFLOW,
     Beat,
     ChildOutcome,
@@ -73,6 +67,7 @@ from rhythm.store.columns import given
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, key_of, keys_of, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, TERMINAL, Delivery
 from rhythm.store.operating import TERMINATED
 from rhythm.store.provenance import (
     Sender,
@@ -614,7 +609,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     # from outside
 
-    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> str:
+    def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
         with self._transaction():
             known = self._find(signal.execution_id)
             if self._one("signal_known", signal.id):
