@@ -86,6 +86,11 @@ def pg_code(function: str, old: str, new: str, file: str = "store") -> tuple[Cha
     return (Change(f"store/postgres/{file}.py", function, old, new),)
 
 
+def verdict(function: str, old: str, new: str) -> tuple[Change, ...]:
+    """A rule that both stores ask for: it is taken away for each of them."""
+    return (Change("store/verdicts.py", function, old, new),)
+
+
 def people(kind: str, function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"store/{kind}/approvals.py", function, old, new),)
 
@@ -161,12 +166,12 @@ def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
 
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
 UNTOLD = (
-    "(lambda id, status, value, now, fence, worker, attempt=0: self._one('finish', dict(id=id, status=status, result=None,"
-    " error=value, now=now, fence=fence, worker=worker, attempt=attempt, took_us=0)))("
+    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self._one('finish', dict(id=id, status=ended.status, result=None,"
+    " error=ended.value, now=now, fence=fence, worker=worker, attempt=attempt, took_us=0)))("
 )
 UNHELD_UNTOLD = pg_code(
-    "end_unclaimed", "return self.finish([End(id, status, value) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
-    "ends = [fields(End(id, status, value)) for (id,) in self.db.all('not_ready', ids=ids)]\n"
+    "end_unclaimed", "return self.finish([end_of(id, ended) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
+    "ends = [fields(end_of(id, ended)) for (id,) in self.db.all('not_ready', ids=ids)]\n"
     "        return {row[0] for row in self.db.batch('finish', ends, now=now)}", "rows",
 )  # fmt: skip
 CLAIMED_CHECK = "  CHECK ((state = 1) = (fence IS NOT NULL)),\n"
@@ -312,8 +317,7 @@ WAKES = (
     Guard(
         "a workflow in a crash loop wakes its parent", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
         lite_code("_rescue_workflow", "self._end_workflow(", UNTOLD),
-        pg_code("_stop_loops", "self.rows.end_workflows([End(id", "self.db.batch('finish', [fields(End(id")
-        + pg_code("_stop_loops", "lost[id].claimed_by) for id in ids], now)", "lost[id].claimed_by)) for id in ids], now=now)"),
+        pg_code("_stop_loops", "self.rows.end_workflows(ends, now)", "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
     ),
     Guard(
         "a task that nobody did in time wakes its parent", rule("a_task_that_nobody_runs_in_time_fails"),
@@ -338,7 +342,7 @@ WAKES = (
     Guard(
         "a workflow whose time is over is woken", rule("a_workflow_whose_time_is_over_is_woken_and_told"),
         lite_code("_time_out", "self._wake(id, now)", "pass"),
-        pg_code("_fire", "*(id for id, type, _ in late if type == WORKFLOW)], now)", "], now)"),
+        pg_code("_fire", "*(id for id, type, _ in late if end_of_timed_out(type) is None)], now)", "], now)"),
     ),
     Guard(
         "a signal wakes", rule("a_wake_after_the_park_makes_the_row_again", "a_wake_before_the_park_refuses_it"),
@@ -619,18 +623,16 @@ RESCUE = (
     Guard(
         "an attempt that does not count is given back", rule("an_attempt_that_does_not_count_is_given_back"),
         lite("delay_task", "attempt = attempt - :back", "attempt = attempt - 0 * :back"),
-        pg_code("_retry", "attempts = {end.id: self.locked[end.id].attempt - (not end.counts) for",
-                "attempts = {end.id: self.locked[end.id].attempt for", "flush"),
+        verdict("end_of_attempt", "attempt - (not end.counts)", "attempt"),
     ),
     Guard(
         "a task that kills its workers is not tried again", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
-        lite_code("_rescue_task", "if crashes >= crash_limit:", "if False:"),
-        pg_code("_rescue_tasks", "row.crashes + 1 >= crash_limit", "False"),
+        *[verdict("rescued_task", "if is_given_up(crashes, crash_limit)", "if False")] * 2,
     ),
     Guard(
         "what failed by itself is not taken for a crash", rule("a_task_that_failed_by_itself_is_not_told_to_have_killed_its_workers"),
-        lite_code("_rescue_task", "if crashes >= crash_limit:", "if attempt >= crash_limit:"),
-        pg_code("_rescue_tasks", "row.crashes + 1 >= crash_limit", "row.attempt >= crash_limit"),
+        lite_code("_rescue_task", "rescued_task(crashes, crash_limit)", "rescued_task(attempt, crash_limit)"),
+        pg_code("_rescue_tasks", "rescued_task(row.crashes + 1, crash_limit)", "rescued_task(row.attempt, crash_limit)"),
     ),
     Guard(
         "the crashes of a task are counted", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
@@ -646,12 +648,11 @@ RESCUE = (
     ),
     Guard(
         "a crash loop is stopped", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
-        lite_code("_rescue_workflow", "if crashes >= crash_limit:", "if False:"),
-        pg_code("_rescue_workflows", "if times >= crash_limit", "if False"),
+        *[verdict("rescued_workflow", "if is_given_up(crashes, crash_limit)", "if False")] * 2,
     ),
     Guard(
         "a crash loop ends with a turn of its own", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
-        lite_code("_rescue_workflow", "SET seq = seq + 1 WHERE", "SET seq = seq WHERE"),
+        (Change("store/sqlite/operating.sql", "skip_turn", "SET seq = seq + 1", "SET seq = seq"),),
         pg("skip_turn", "SET seq = seq + 1", "SET seq = seq"),
     ),
 )  # fmt: skip
@@ -713,13 +714,12 @@ ENDS = (
     ),
     Guard(
         "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
-        lite_code("_commit_turn", " or known.status >= TERMINAL", ""),
-        pg_code("_advance", " and self.known[turn.id].status < TERMINAL", "", "flush"),
+        lite_code("_commit_turn", " or has_ended(known.status)", ""),
+        pg_code("_advance", " and not has_ended(self.known[turn.id].status)", "", "flush"),
     ),
     Guard(
         "what a blocked workflow started goes on", rule("a_blocked_workflow_keeps_its_reason_and_its_children_go_on"),
-        lite_code("_end_workflow", "status in ORDERLY", "status == COMPLETED"),
-        pg_code("end_workflows", "end.status not in ORDERLY", "end.status != 5", "rows"),
+        *[(Change("store/lifecycle.py", "is_orderly", "status in ORDERLY", "status == COMPLETED"),)] * 2,
     ),
     Guard(
         "what a blocked workflow started here is not stopped",
@@ -737,7 +737,7 @@ ENDS = (
     ),
     Guard(
         "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_cancel", " or known.status >= TERMINAL", ""), pg("flag_cancel", " AND status < 5", ""),
+        lite_code("_cancel", " or has_ended(known.status)", ""), pg("flag_cancel", " AND status < 5", ""),
     ),
     Guard(
         "a pause comes too late for what has ended", rule("pausing_wakes_and_is_told_to_whoever_loads"),
@@ -745,23 +745,19 @@ ENDS = (
     ),
     Guard(
         "a signal comes too late for what has ended", rule("what_becomes_of_a_signal"),
-        lite_code("signal", "if known.status >= TERMINAL:", "if False:"),
-        pg_code("signal", "status is None or status >= TERMINAL", "status is None"),
+        *[verdict("received", "if has_ended(status):", "if False:")] * 2,
     ),
     Guard(
         "a signal of a turn comes too late for what has ended", rule("a_signal_of_a_turn_to_one_that_has_ended_is_dropped"),
-        lite_code("_deliver", "or known.status >= TERMINAL ", ""), pg("insert_signals", " AND e.status < 5", ""),
+        lite_code("_deliver", "or has_ended(known.status) ", ""), pg("insert_signals", " AND e.status < 5", ""),
     ),
     Guard(
         "an acknowledged cancel wins over the result", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_commit_turn", "CANCELLED if known.cancelled else turn.status", "turn.status"),
-        pg_code("_to", "CANCELLED if turn.end == \"finish\" and self.known[turn.id].cancelled else turn.status", "turn.status", "flush"),
+        *[verdict("end_of_turn", "if cancelled and turn.status != CANCELLED:", "if False:")] * 2,
     ),
     Guard(
         "a cancelled task is not tried again", rule("a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again"),
-        lite_code("_end_task", "is not None and not cancelled", "is not None"),
-        pg_code("_end_tasks", "is not None and not self.known[end.id].cancelled]", "is not None]", "flush")
-        + pg_code("_end_tasks", "is None or self.known[end.id].cancelled]", "is None]", "flush"),
+        *[verdict("end_of_attempt", "is not None and not cancelled", "is not None")] * 2,
     ),
     Guard(
         "a signal is consumed once", rule("a_signal_can_be_consumed_only_once"),
@@ -1072,11 +1068,11 @@ SIMULATED = (
     ),
     Guard(
         "simulation: a poisonous turn is tried for ever", (SIMULATION,),
-        engine=lite_code("_rescue_workflow", "if crashes >= crash_limit:", "if False:"),
+        engine=verdict("rescued_workflow", "if is_given_up(crashes, crash_limit)", "if False"),
     ),
     Guard(
         "simulation: a poisonous task is tried for ever", (SIMULATION,),
-        engine=lite_code("_rescue_task", "if crashes >= crash_limit:", "if False:"),
+        engine=verdict("rescued_task", "if is_given_up(crashes, crash_limit)", "if False"),
     ),
 )  # fmt: skip
 
@@ -1230,7 +1226,7 @@ PEOPLE = (
     ),
     Guard(
         "what let it go on is done with its turn", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
-        lite_code("_commit_turn", "self._executed(turn.id, upto, error, now)", "pass"),
+        lite_code("_commit_turn", "self._executed(turn.id, upto, ended.error if ended else None, now)", "pass"),
         pg_code("run", "self._executed(won)", "pass", "flush"),
     ),
     Guard(

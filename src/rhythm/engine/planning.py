@@ -27,7 +27,7 @@ from rhythm.store.base import (
     TaskEnd,
     TurnCommit,
 )
-from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PAUSED, SUSPENDED, End
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PAUSED, SUSPENDED, TurnEnd
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time
 from rhythm.vm.interpreter import Blocked, Completed, Continue, Failed, Suspended, Turn
@@ -168,7 +168,7 @@ class Planner:
         commit = TurnCommit(id, seq, at.fence, at.wakes, "finish", self.worker, code, owned=None, resumed=resumed)
         return Planned(commit.replace(status=FAILED, value=error), at.snapshot)
 
-    def _staying(self, at: Position, end: End, cause: str, left: Mapping[int, c.StartTask], **rows: Any) -> Planned:
+    def _staying(self, at: Position, end: TurnEnd, cause: str, left: Mapping[int, c.StartTask], **rows: Any) -> Planned:
         """A commit that leaves the workflow at the await where it is."""
         id, seq, snapshot = at.loaded.id, at.loaded.seq, at.snapshot
         commit = TurnCommit(

@@ -23,7 +23,7 @@ from rhythm.limits import DEFAULT_LIMITS, TEXTS, Limits
 from rhythm.record import Record
 from rhythm.store.access import AccessStore, Act, Actor, act
 from rhythm.store.approvals import ApprovalStore, NewApproval
-from rhythm.store.lifecycle import COMPLETED, STATUS_NAMES, SUSPENDED, Delivery, End, Outcome
+from rhythm.store.lifecycle import COMPLETED, STATUS_NAMES, SUSPENDED, Delivery, Outcome, TurnEnd
 from rhythm.store.operating import OperatingStore
 from rhythm.store.provenance import Provenance, dump_authority, load_authority
 from rhythm.store.reading import Found, TraceStore
@@ -397,7 +397,7 @@ class TurnCommit(Record):
     seq: int
     fence: int
     wakes: int
-    end: End
+    end: TurnEnd
     worker: str
     cause: str
     statement: int = 0

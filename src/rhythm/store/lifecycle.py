@@ -19,7 +19,7 @@ PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 
 TERMINAL = 5  # this status and all above it absorb
 
 Type = Literal["workflow", "task"]
-End = Literal["own", "park", "yield", "finish"]  # where a workflow goes after a turn
+TurnEnd = Literal["own", "park", "yield", "finish"]  # where a workflow goes after a turn
 Outcome = Literal["own", "woken", "parked", "finished", "lost", "full"]  # what became of a turn
 Delivery = Literal["sent", "duplicate", "missing", "late", "full"]  # what became of a signal
 By = Literal["start", "turn", "finish", "attempt", "end", "cancel", "time out", "rescue", "terminate", "retry"]
@@ -126,3 +126,5 @@ CHANGES = (
     Change("task", (), (PENDING, COMPLETED, FAILED, CANCELLED), "retry", "belongs to a retry: it is tried again, or had ended"),
 )  # fmt: skip
 STEPS = tuple(step for change in CHANGES for step in change.steps())
+
+EVENT_CAME, EVENT_MISSED = COMPLETED, FAILED  # how a wait for an event ends, if nobody cancels it

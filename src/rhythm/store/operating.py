@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -11,7 +10,6 @@ from rhythm.store.access import Actor
 
 PASS = 500  # executions that a pass ends in one transaction
 PASSES = 10  # of one call
-TERMINATED = json.dumps({"code": "Terminated", "message": "it was terminated", "data": None})
 
 
 class Selection(Record):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rhythm.store.base import NewEvent
 from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
-from rhythm.store.lifecycle import COMPLETED
+from rhythm.store.lifecycle import EVENT_CAME
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows
 from rhythm.store.provenance import Sender, dump_provenance, load_provenance
@@ -86,7 +86,7 @@ class Exchange:
     def _end(self, found: Sequence[Match], now: int) -> None:
         self.rows.wake((match.wait.execution_id for match in found), now)
         rows = [dict(id=match.wait.execution_id, n=match.wait.n, event_id=match.event.id) for match in found]
-        if len(self.db.batch("end_waits", rows, status=COMPLETED, now=now)) < len(rows):
+        if len(self.db.batch("end_waits", rows, status=EVENT_CAME, now=now)) < len(rows):
             raise AgainError  # one has ended while we waited for its workflow: another wait may be the one to take the event
         given = ((match.wait.execution_id, load_provenance(match.event.provenance).contributors) for match in found)
         self.contributions += [(id, people) for id, people in given if people]

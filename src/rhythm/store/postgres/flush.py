@@ -27,11 +27,21 @@ from rhythm.store.base import (
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, PENDING, TERMINAL
+from rhythm.store.lifecycle import TurnEnd, has_ended
 from rhythm.store.postgres.exchange import Exchange
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Known, Range, Rows
+from rhythm.store.postgres.rows import US, Known, Range, Rows, end_of
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import fields, records
+from rhythm.store.verdicts import (
+    Again,
+    Ended,
+    answer,
+    attempt_row,
+    end_of_attempt,
+    end_of_turn,
+    refused,
+    turn_row,
+)
 
 
 class Member(Known):
@@ -79,6 +89,7 @@ class Flush:
         self.known = {member.id: member for member in known}
         self.now = known[0].now if known else 0
         self.full: dict[str, str] = {}  # turns that must not start what they want to, and why
+        self.ended: dict[str, Ended] = {}  # how workflows end with their turns
 
     def _waited(self) -> set[str]:
         """The types of events for which waits begin: those that are new, and those that were held back."""
@@ -113,10 +124,12 @@ class Flush:
             if sender.started_by is not None
         ]
         self._set_attributes({turn.id: turn.attributes for turn in won if turn.attributes is not None})
+        verdicts = {turn.id: end_of_turn(turn, self.known[turn.id].cancelled) for turn in won}
+        self.ended = {id: ended for id, ended in verdicts.items() if ended}
         self._tell(won)
         self._executed(won)
-        self._finish([turn for turn in won if turn.end == "finish"])
-        self._suspend([turn for turn in won if turn.end != "finish"])
+        self._finish([turn for turn in won if turn.id in self.ended])
+        self._suspend([turn for turn in won if turn.id not in self.ended])
         answers = self._leave(won, promoted)
         self.rows.contribute([*self.exchange.contributions, *self.contributions], self.now)
         return answers, accepted
@@ -128,36 +141,28 @@ class Flush:
     # ends of tasks
 
     def _end_tasks(self) -> set[str]:
-        held = {end.id: end for end in self.ends if self._holds(end)}
-        later = [end for end in held.values() if end.retry_s is not None and not self.known[end.id].cancelled]
-        self._retry(later)
-        final = [end for end in held.values() if end.retry_s is None or self.known[end.id].cancelled]
-        self.db.batch("delete_held", [dict(id=end.id, fence=end.fence) for end in final])
-        return {end.id for end in later} | self.rows.finish([self._end(end) for end in final], self.now)
+        """The ids of those that were accepted."""
+        held = [end for end in self.ends if self._holds(end)]
+        verdicts = [(end, end_of_attempt(end, self.locked[end.id].attempt, self.known[end.id].cancelled)) for end in held]
+        later = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Again)]
+        final = [(end, verdict) for end, verdict in verdicts if isinstance(verdict, Ended)]
+        self._try_again(later)
+        self.db.batch("delete_held", [dict(id=end.id, fence=end.fence) for end, _ in final])
+        ends = [end_of(end.id, ended, end.fence, end.worker, self.locked[end.id].attempt, end.took_us) for end, ended in final]
+        return {end.id for end, _ in later} | self.rows.finish(ends, self.now)
 
-    def _end(self, end: TaskEnd) -> End:
-        status, value = end.status, end.value
-        if self.known[end.id].cancelled and status != COMPLETED:
-            status, value = CANCELLED, CANCELLED_ERROR
-        return End(end.id, status, value, end.fence, end.worker, self.locked[end.id].attempt, end.took_us)
-
-    def _retry(self, ends: Sequence[TaskEnd]) -> None:
-        attempts = {end.id: self.locked[end.id].attempt - (not end.counts) for end in ends}
-        self.db.batch(
-            "delay_tasks",
-            [dict(id=end.id, fence=end.fence, delay_us=int((end.retry_s or 0) * US), attempt=attempts[end.id]) for end in ends],
-            now=self.now,
-        )
-        noted = [dict(id=end.id, attempt=attempts[end.id], worker=end.worker, took_us=end.took_us) for end in ends]
+    def _try_again(self, later: Sequence[tuple[TaskEnd, Again]]) -> None:
+        delayed = [dict(id=end.id, fence=end.fence, delay_us=int(again.delay_s * US), attempt=again.attempt) for end, again in later]
+        self.db.batch("delay_tasks", delayed, now=self.now)
+        noted = [dict(id=end.id, attempt=again.attempt, worker=end.worker, took_us=end.took_us) for end, again in later]
         self.db.batch("note_attempts", noted, now=self.now)
-        told = [_failed(end.id, attempts[end.id], end.fence, end.worker, end.value) for end in ends if end.counts]
-        self.db.batch("insert_history", told, now=self.now)
+        self.rows.tell((again.row for _, again in later if again.row), self.now)
 
     # turns
 
     def _advance(self) -> list[TurnCommit]:
         """The turns that are accepted."""
-        held = [turn for turn in self.turns if self._holds(turn) and self.known[turn.id].status < TERMINAL]
+        held = [turn for turn in self.turns if self._holds(turn) and not has_ended(self.known[turn.id].status)]
         self.full = self._count([turn for turn in held if turn.starts])
         held = [turn for turn in held if turn.id not in self.full]
         names = ("id", "seq", "fence", "statement", "owned", "awaiting")
@@ -290,39 +295,27 @@ class Flush:
             before = dict(self.db.all("attributes", ids=list(new)))
             self.db.batch("set_attributes", [dict(id=id, attributes=with_attributes(before[id], new[id])) for id in sorted(new)])
 
-    def _to(self, turn: TurnCommit) -> int:
-        """A cancel that was acknowledged before the result wins over it."""
-        return CANCELLED if turn.end == "finish" and self.known[turn.id].cancelled else turn.status
-
-    def _value(self, turn: TurnCommit) -> str:
-        return turn.value if self._to(turn) == turn.status else CANCELLED_ERROR
-
     def _tell(self, won: Sequence[TurnCommit]) -> None:
-        told = [
-            dict(id=turn.id, seq=turn.seq + 1, fence=turn.fence, worker=turn.worker, from_status=self.known[turn.id].status,
-                 to_status=self._to(turn), cause=turn.cause, statement=turn.statement,
-                 error=self._value(turn) if turn.end == "finish" and self._to(turn) != COMPLETED else None)
-            for turn in won
-        ]  # fmt: skip
-        told += [
-            _failed(new.id, new.attempt, turn.fence, turn.worker, new.failed)
+        turns = [turn_row(turn, self.known[turn.id].status, self.ended.get(turn.id)) for turn in won]
+        failed = [
+            attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed)
             for turn in won
             for new in turn.starts
             if new.failed is not None
         ]
-        self.db.batch("insert_history", told, now=self.now)
+        self.rows.tell([*turns, *failed], self.now)
 
     def _executed(self, won: Sequence[TurnCommit]) -> None:
         """What let executions go on has led to a turn; one that has failed with it says why."""
+        upto = {turn.id: turn.resumed_upto(self.locked[turn.id].wakes) for turn in won}
+        errors = {id: ended.error for id, ended in self.ended.items() if ended.error is not None}
         rows = [
-            dict(id=turn.id, upto=upto,
-                 error=message_of(self._value(turn)) if turn.end == "finish" and self._to(turn) != COMPLETED else None)
-            for turn in won if (upto := turn.resumed_upto(self.locked[turn.id].wakes)) is not None
-        ]  # fmt: skip
+            dict(id=id, upto=last, error=message_of(errors[id]) if id in errors else None) for id, last in upto.items() if last is not None
+        ]
         self.db.batch("executed_resumes", rows, now=self.now)
 
     def _finish(self, turns: Sequence[TurnCommit]) -> None:
-        ends = [End(turn.id, self._to(turn), self._value(turn), turn.fence, turn.worker) for turn in turns]
+        ends = [end_of(turn.id, self.ended[turn.id], turn.fence, turn.worker) for turn in turns]
         self.rows.end_workflows(ends, self.now)
 
     def _suspend(self, turns: Sequence[TurnCommit]) -> None:
@@ -333,34 +326,20 @@ class Flush:
 
     def _leave(self, won: Sequence[TurnCommit], promoted: dict[str, dict[int, int]]) -> list[Committed]:
         """Parking succeeds only if nothing has happened since the holder looked; all wakes of this flush are counted by now."""
-        by_end = {end: [turn for turn in won if turn.end == end] for end in ("own", "park", "yield", "finish")}
+        by_end: dict[TurnEnd, list[TurnCommit]] = {"own": [], "park": [], "yield": [], "finish": []}
+        for turn in won:
+            by_end[turn.end].append(turn)
         self.db.batch("delete_held", [dict(id=turn.id, fence=turn.fence) for turn in by_end["finish"]])
         self.rows.give_back([dict(id=turn.id, fence=turn.fence) for turn in by_end["yield"]])
         left = {id for (id,) in self.db.batch("delete_parked", [_parking(turn) for turn in by_end["park"]])}
-        left |= {turn.id for turn in by_end["yield"]}
         stay = [turn.id for turn in (*by_end["own"], *by_end["park"]) if turn.id not in left]
         wakes = {id: wakes for id, _, wakes in self.db.all("wakes_of", ids=stay)} if stay else {}
-        accepted = {turn.id for turn in won}
-        return [self._answer(turn, turn.id in accepted, turn.id in left, wakes, promoted.get(turn.id, {})) for turn in self.turns]
-
-    def _answer(self, turn: TurnCommit, won: bool, left: bool, wakes: dict[str, int], promoted: dict[int, int]) -> Committed:
-        if not won:
-            return Committed(turn.id, "full", refusal=self.full[turn.id]) if turn.id in self.full else Committed(turn.id, "lost")
-        if turn.end == "finish":
-            return Committed(turn.id, "finished")
-        if left:
-            return Committed(turn.id, "parked", 0, promoted)
-        return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes[turn.id], promoted)
+        answers = {turn.id: answer(turn, turn.id in left, wakes.get(turn.id, 0), promoted.get(turn.id, {})) for turn in won}
+        return [answers.get(turn.id) or refused(turn.id, self.full.get(turn.id, "")) for turn in self.turns]
 
 
 def _us(seconds: float | None) -> int | None:
     return None if seconds is None else int(seconds * US)
-
-
-def _failed(id: str, attempt: int, fence: int, worker: str, error: str) -> dict[str, Any]:
-    """An attempt that has failed, in the history of its task."""
-    return dict(id=id, seq=attempt, fence=fence, worker=worker, from_status=PENDING, to_status=PENDING, cause="attempt failed",
-                statement=0, error=error)  # fmt: skip
 
 
 def mail_row(signal: NewSignal) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from typing import Any
 
 from rhythm.store.access import Act, Actor
 from rhythm.store.base import TASK, WORKFLOW
-from rhythm.store.lifecycle import CANCELLED, TERMINAL
-from rhythm.store.operating import TERMINATED, OperatingStore, Selection, Standing
+from rhythm.store.lifecycle import has_ended
+from rhythm.store.operating import OperatingStore, Selection, Standing
 from rhythm.store.postgres.access import PostgresAccess
 from rhythm.store.postgres.connection import SQL
-from rhythm.store.postgres.rows import End
+from rhythm.store.postgres.rows import end_of
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.rows import records
+from rhythm.store.verdicts import BY_FORCE, terminated_row
 
 CONDITIONS = {
     "statuses": b"status = ANY(%(statuses)s::text[])", "workflow": b"name = %(workflow)s", "queue": b"queue = %(queue)s",
@@ -30,7 +31,7 @@ class PostgresOperating(PostgresAccess, OperatingStore):
     @transaction
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         known = self.rows.known(ids)
-        live = [each for each in known if each.status < TERMINAL]
+        live = [each for each in known if not has_ended(each.status)]
         if not live:
             return {each.id: False for each in known}
         self.db.do("mark_terminated", ids=[each.id for each in live if each.type == WORKFLOW], now=live[0].now)
@@ -61,7 +62,7 @@ class PostgresOperating(PostgresAccess, OperatingStore):
         no more."""
         self.rows.lock([*found, *found.values()])
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(found))}
-        live = [each for each in self.rows.known(found) if each.status < TERMINAL]
+        live = [each for each in self.rows.known(found) if not has_ended(each.status)]
         if not live:
             return set()
         now = live[0].now
@@ -69,20 +70,15 @@ class PostgresOperating(PostgresAccess, OperatingStore):
         tasks = [each.id for each in live if each.type == TASK]
         if tasks:
             self.db.do("delete_ready", ids=tasks)
-        self.rows.finish([End(id, CANCELLED, TERMINATED) for id in tasks], now)
+        self.rows.finish([end_of(id, BY_FORCE) for id in tasks], now)
         ended = {each.id for each in live}
         self.db.do("delete_ended_ready", ids=sorted({*ended, *(id for id in found.values() if id is not None)}))
         return ended
 
     def _end_at_once(self, workflows: Mapping[str, tuple[int, int, int]], now: int) -> None:
         self.db.do("skip_turn", ids=list(workflows))
-        told = [
-            dict(id=id, seq=seq + 1, fence=fence, worker="", from_status=status, to_status=CANCELLED, cause="terminated", statement=0,
-                 error=TERMINATED)
-            for id, (seq, fence, status) in workflows.items()
-        ]  # fmt: skip
-        self.db.batch("insert_history", told, now=now)
-        self.rows.end_workflows([End(id, CANCELLED, TERMINATED, fence) for id, (_, fence, _) in workflows.items()], now, wakes=False)
+        self.rows.tell((terminated_row(id, seq, fence, status) for id, (seq, fence, status) in workflows.items()), now)
+        self.rows.end_workflows([end_of(id, BY_FORCE, fence) for id, (_, fence, _) in workflows.items()], now, wakes=False)
 
     @alone
     def count(self, selection: Selection) -> tuple[int, int]:

@@ -7,7 +7,6 @@ and signals, approvals, contributors, the token of whoever acts, and last the he
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,11 +16,12 @@ from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.base import FREE, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
-from rhythm.store.lifecycle import ORDERLY
+from rhythm.store.lifecycle import is_orderly
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
 from rhythm.store.rows import fields, record_of, records, records_with
+from rhythm.store.verdicts import Ended, HistoryRow
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -192,18 +192,22 @@ class Rows:
 
     def end_workflows(self, ends: Sequence[End], now: int, wakes: bool = True) -> None:
         """The timers of those who fail are kept, cancelled, for a retry."""
-        self.flag([Range(end.id) for end in ends if end.status not in ORDERLY], now, wakes)
+        self.flag([Range(end.id) for end in ends if not is_orderly(end.status)], now, wakes)
         if ends:
-            orderly = [end.id for end in ends if end.status in ORDERLY]
+            orderly = [end.id for end in ends if is_orderly(end.status)]
             self.db.do("delete_waits", ids=[end.id for end in ends], orderly=orderly, now=now)
         self.finish(ends, now)
 
-    def end_unclaimed(self, ids: Sequence[str], status: int, value: str, now: int) -> set[str]:
+    def end_unclaimed(self, ids: Sequence[str], ended: Ended, now: int) -> set[str]:
         """Ends tasks that nobody runs; their ready rows and their parents' are locked."""
         if not ids:
             return set()
         self.db.do("delete_unclaimed", ids=ids)
-        return self.finish([End(id, status, value) for (id,) in self.db.all("not_ready", ids=ids)], now)
+        return self.finish([end_of(id, ended) for (id,) in self.db.all("not_ready", ids=ids)], now)
+
+    def tell(self, rows: Iterable[HistoryRow], now: int) -> None:
+        """Adds to the histories of executions."""
+        self.db.batch("insert_history", [fields(row) for row in rows], now=now)
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
@@ -244,12 +248,5 @@ class Rows:
             self.db.free(queue for (queue,) in self.db.all("queue_again", ids=[row["id"] for row in rows]))
 
 
-def error(code: str, message: str, data: Any = None) -> str:
-    return json.dumps({"code": code, "message": message, "data": data})
-
-
-CANCELLED_ERROR = error("Cancelled", "it was cancelled")
-
-
-def crashed(what: str, times: int) -> str:
-    return error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
+def end_of(id: str, ended: Ended, fence: int | None = None, worker: str | None = None, attempt: int = 0, took_us: int = 0) -> End:
+    return End(id, ended.status, ended.value, fence, worker, attempt, took_us)

@@ -69,7 +69,7 @@ from rhythm.store.base import (
 )
 from rhythm.store.blobs import inline
 from rhythm.store.doctor import RULES, Judge, bounded_text, examine, verified
-from rhythm.store.lifecycle import CANCELLED, FAILED, PENDING, TERMINAL, Delivery
+from rhythm.store.lifecycle import EVENT_MISSED, Delivery, has_ended
 from rhythm.store.postgres.approvals import PostgresApprovals
 from rhythm.store.postgres.connecting import Row, connected
 from rhythm.store.postgres.connection import SQL, AgainError, Joined, UndoneError
@@ -77,7 +77,7 @@ from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.flush import Flush, is_step, mail_row, steps
 from rhythm.store.postgres.hints import PostgresListening, channel_of
 from rhythm.store.postgres.operating import PostgresOperating
-from rhythm.store.postgres.rows import CANCELLED_ERROR, US, End, Ready, Rows, crashed, error
+from rhythm.store.postgres.rows import US, Ready, Rows, end_of
 from rhythm.store.postgres.schedules import PostgresSchedules
 from rhythm.store.postgres.session import alone, service, transaction
 from rhythm.store.provenance import provenance_of, sender_of
@@ -87,6 +87,22 @@ from rhythm.store.schedules import Registered
 from rhythm.store.schema import Migration, failed, missing
 from rhythm.store.sqlfile import migrations, statements
 from rhythm.store.triggers import Trigger
+from rhythm.store.verdicts import (
+    BY_REQUEST,
+    BY_TIMEOUT,
+    Ended,
+    answer_to_park,
+    begins,
+    crash_loop_row,
+    end_of_cancelled,
+    end_of_timed_out,
+    has_turn,
+    is_given_up,
+    received,
+    rescued_task,
+    rescued_workflow,
+    unfinished,
+)
 
 PACKAGE = "rhythm.store.postgres"
 PRUNED = (
@@ -284,7 +300,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         come first, so nobody is waited for who waits.
         """
         now, found = expired[0].now, {row.id: row for row in expired}
-        if parents := [row.parent_id for row in expired if row.crashes + 1 >= crash_limit]:
+        if parents := [row.parent_id for row in expired if is_given_up(row.crashes + 1, crash_limit)]:
             self.rows.lock(parents)
         held = [row for id, row in self.rows.lock_free(found).items() if row.fence == found[id].fence]
         silent = self._dead(held, now) if dead else set()
@@ -302,13 +318,11 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
 
     def _rescue_tasks(self, lost: Sequence[Ready], crash_limit: int, now: int) -> None:
         """They are free again; a task that was there when so many workers died fails, however many attempts it has left."""
-        given_up = {row.id: row for row in lost if row.crashes + 1 >= crash_limit}
-        self.db.free(queue for (queue,) in self.db.all("rescue_tasks", ids=[row.id for row in lost if row.id not in given_up]))
-        self.db.do("delete_ready", ids=list(given_up))
-        ends = [
-            End(row.id, FAILED, crashed("its worker died", row.crashes + 1), row.fence, row.claimed_by, row.attempt)
-            for row in given_up.values()
-        ]
+        verdicts = {row.id: rescued_task(row.crashes + 1, crash_limit) for row in lost}
+        ends = [end_of(row.id, ended, row.fence, row.claimed_by, row.attempt) for row in lost if (ended := verdicts[row.id])]
+        free = [row.id for row in lost if verdicts[row.id] is None]
+        self.db.free(queue for (queue,) in self.db.all("rescue_tasks", ids=free))
+        self.db.do("delete_ready", ids=[end.id for end in ends])
         self.rows.finish(ends, now)
 
     def _rescue_workflows(self, lost: Mapping[str, Ready], crash_limit: int, now: int) -> None:
@@ -316,25 +330,19 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         raised = {id: (seq, fence) for id, seq, fence in self.db.all("raise_context_fences", ids=sorted(lost))}
         rescued = self.db.batch("rescue_workflows", [dict(id=id, seq=seq) for id, (seq, _) in raised.items()])
         self.db.free(queue for _, _, queue in rescued)
-        crashes = {id: times for id, times, _ in rescued}
-        looping = [id for id, times in crashes.items() if times >= crash_limit]
-        self.db.do("delete_ready", ids=looping)
+        verdicts = {id: rescued_workflow(times, crash_limit) for id, times, _ in rescued}
+        looping = {id: ended for id, ended in verdicts.items() if ended}
+        self.db.do("delete_ready", ids=list(looping))
         if looping:
-            self._stop_loops(looping, raised, lost, crashes, now)
+            self._stop_loops(looping, raised, lost, now)
 
-    def _stop_loops(
-        self, ids: Sequence[str], raised: Mapping[str, tuple[int, int]], lost: Mapping[str, Ready], crashes: Mapping[str, int], now: int
-    ) -> None:
-        self.db.do("skip_turn", ids=ids)
-        status = {each.id: each.status for each in self.rows.known(ids)}
-        told = [
-            dict(id=id, seq=raised[id][0] + 1, fence=raised[id][1], worker=lost[id].claimed_by, from_status=status[id], to_status=FAILED,
-                 cause="crash loop", statement=0, error=None)
-            for id in ids
-        ]  # fmt: skip
-        self.db.batch("insert_history", told, now=now)
-        what = "its worker died in the same turn"
-        self.rows.end_workflows([End(id, FAILED, crashed(what, crashes[id]), raised[id][1], lost[id].claimed_by) for id in ids], now)
+    def _stop_loops(self, looping: Mapping[str, Ended], raised: Mapping[str, tuple[int, int]], lost: Mapping[str, Ready], now: int) -> None:
+        self.db.do("skip_turn", ids=list(looping))
+        status = {each.id: each.status for each in self.rows.known(looping)}
+        told = [crash_loop_row(id, *raised[id], lost[id].claimed_by, status[id], ended) for id, ended in looping.items()]
+        self.rows.tell(told, now)
+        ends = [end_of(id, ended, raised[id][1], lost[id].claimed_by) for id, ended in looping.items()]
+        self.rows.end_workflows(ends, now)
 
     # workers and queues
 
@@ -473,7 +481,8 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def park(self, claims: Sequence[Claim]) -> list[Committed]:
         rows = self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])
         found = {id: (wakes, parked) for id, wakes, parked in rows}
-        return [_parked(claim.id, *found.get(claim.id, (None, False))) for claim in claims]
+        lost = (None, False)
+        return [answer_to_park(claim.id, left, wakes) for claim in claims for wakes, left in [found.get(claim.id, lost)]]
 
     @alone
     def drop(self, claims: Mapping[str, int]) -> None:
@@ -492,17 +501,13 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         id = signal.execution_id
         now = self.rows.call([id])
         status, known, waiting = self.db.all("mailbox", id=id, signal=signal.id)[0]
-        if known:
-            raise UndoneError("duplicate")
-        if status is None or status >= TERMINAL:
-            raise UndoneError("missing" if status is None else "late")
-        if waiting >= limit:
-            raise UndoneError("full")
+        if (delivery := received(status, known, waiting, limit)) != "sent":
+            raise UndoneError(delivery)
         if not self.db.batch("insert_signals", [mail_row(signal)], most=limit, now=now):
             raise UndoneError("duplicate")
         self.rows.contribute([(id, provenance_of(actor).contributors)], now)
         self._record(actor, sending_acts((), [signal]), now)
-        return "sent"
+        return delivery
 
     @transaction
     def publish(self, event: NewEvent, actor: Actor | None = None) -> str:
@@ -525,21 +530,21 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         known = self.rows.known(ids)
         if not known:
             return {}
-        tasks = [(each.id, each.parent_id) for each in known if each.type == TASK]
-        workflows = [each.id for each in known if each.type == WORKFLOW and each.status < TERMINAL]
+        tasks = [(each.id, each.parent_id) for each in known if end_of_cancelled(each.type)]
+        workflows = [each.id for each in known if end_of_cancelled(each.type) is None and not has_ended(each.status)]
         self.rows.lock([*workflows, *(id for row in tasks for id in row)])
         now = known[0].now
         self.rows.wake(workflows, now)
         flagged = {id for (id,) in self.db.all("flag_cancel", ids=sorted(each.id for each in known), now=now)}
         self.rows.free_delayed(workflows)
-        self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], CANCELLED, CANCELLED_ERROR, now)
+        self.rows.end_unclaimed([id for id, _ in tasks if id in flagged], BY_REQUEST, now)
         return {each.id: each.id in flagged for each in known}
 
     @transaction
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         self.db.do("lock_execution", id=id)
-        if running := [retry.id for retry in records(Retry, self.db.all("retries", id=id)) if retry.status < TERMINAL]:
-            return Started(running[0], created=False)
+        if running := unfinished(records(Retry, self.db.all("retries", id=id))):
+            return Started(running, created=False)
         family = self._family(id, Reach.by(self.limits), whole)
         if not family.executions:
             return None
@@ -575,10 +580,10 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         contexts = [row | {"snapshot": inline(row["snapshot"])} for row in workflows]
         self.db.batch("insert_stored_contexts", contexts, now=now)
         self.rows.insert_blobs({row["id"]: row["snapshot"] for row in workflows})
-        told = [row for row in workflows if row["status"] != PENDING]
+        told = [row for row in workflows if has_turn(row["type"], row["status"])]
         self.db.batch("insert_stored_history", told, now=now)
-        begins = [row | dict(kind=row["type"], delay_us=0) for row in rows if row["status"] < TERMINAL and not row["held"]]
-        self.rows.make_ready(begins, now)
+        ready = [row | dict(kind=row["type"], delay_us=0) for row in rows if begins(row["status"], row["held"])]
+        self.rows.make_ready(ready, now)
         self.db.batch("insert_stored_timers", [fields(timer) for timer in family.timers], now=now)
         self.db.batch("insert_stored_signals", [fields(signal) for signal in family.signals])
         return Started(family.executions[0].id, created=True)
@@ -617,16 +622,15 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         """`asked`: those whose approval or pause is over, to be woken too."""
         waiting = [*(id for id, _ in (*timers, *waits)), *asked]
         self.rows.lock([*waiting, *delayed, *(id for id, _, _ in late), *(parent for _, _, parent in late)])
-        self.rows.wake([*waiting, *(id for id, type, _ in late if type == WORKFLOW)], now)
+        self.rows.wake([*waiting, *(id for id, type, _ in late if end_of_timed_out(type) is None)], now)
         freed = [queue for (queue,) in self.db.all("free_due", ids=delayed, now=now)]
         self.db.free(freed)
-        tasks = [id for id, type, _ in late if type == TASK]
-        self.rows.end_unclaimed(tasks, FAILED, error("Timeout", "the task was not done in time"), now)
+        self.rows.end_unclaimed([id for id, type, _ in late if end_of_timed_out(type)], BY_TIMEOUT, now)
         if late:
             self.db.do("time_out", ids=[id for id, _, _ in late], now=now)
         fired = self.db.batch("fire_timers", [dict(id=id, n=n) for id, n in timers], now=now)
         given_up = [dict(id=id, n=n, event_id=None) for id, n in waits]
-        ended = self.db.batch("end_waits", given_up, status=FAILED, now=now)
+        ended = self.db.batch("end_waits", given_up, status=EVENT_MISSED, now=now)
         return len(fired) + len(ended) + len(freed) + len(late), [fire_at for (fire_at,) in fired]
 
     def sweep(self, limit: int) -> list[str]:
@@ -637,7 +641,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     def _end_cancelled(self, found: Sequence[Row]) -> list[str]:
         self.rows.lock(locked for id, parent_id, _ in found for locked in (id, parent_id))
         now = next(now for _, _, now in found)
-        return sorted(self.rows.end_unclaimed([id for id, _, _ in found], CANCELLED, CANCELLED_ERROR, now))
+        return sorted(self.rows.end_unclaimed([id for id, _, _ in found], BY_REQUEST, now))
 
     def look(self, dead: bool = False) -> Look:
         (look,) = records(Look, self._all("look", dead=dead, forgotten_us=_us(FORGOTTEN_S)))
@@ -831,12 +835,6 @@ def _expired(row: Ready, now: int) -> bool:
 
 def _us(seconds: float) -> int:
     return int(seconds * US)
-
-
-def _parked(id: str, wakes: int | None, parked: bool) -> Committed:
-    if parked:
-        return Committed(id, "parked")
-    return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
 
 
 def _listed(rows: list[Row]) -> dict[str, Listed]:

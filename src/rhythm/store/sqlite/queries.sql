@@ -374,8 +374,8 @@ RETURNING id, type, queue, priority, attempt
 UPDATE workflow_signals SET consumed_seq = ? WHERE id = ? AND execution_id = ? AND consumed_seq IS NULL
 
 -- name: insert_history
--- In the order in which `_tell` gives them, which is the only one who does: every turn comes by here.
-INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, at, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+-- In the order of `HistoryRow`, which only `_tell` gives here: every turn comes by here.
+INSERT INTO history (execution_id, seq, fence, worker, from_status, to_status, cause, statement, error, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: delay_task
 UPDATE ready SET state = 2, due_at = :due_at, claimed_by = NULL, claim_expires_at = NULL, fence = NULL, attempt = attempt - :back

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, assert_never
 
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
@@ -67,8 +67,7 @@ from rhythm.store.columns import given
 from rhythm.store.doctor import RULES, Ask, Judge, bounded_text, examine, verified
 from rhythm.store.events import PAGE, Event, Match, Wait, key_of, keys_of, matches
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, TERMINAL, Delivery
-from rhythm.store.operating import TERMINATED
+from rhythm.store.lifecycle import EVENT_CAME, EVENT_MISSED, Delivery, has_ended, is_orderly
 from rhythm.store.provenance import (
     Sender,
     SendingFamily,
@@ -89,6 +88,30 @@ from rhythm.store.sqlite.rows import Known
 from rhythm.store.sqlite.schedules import SqliteSchedules
 from rhythm.store.sqlite.session import NAMED, PACKAGE, SQL, US, connect
 from rhythm.store.triggers import Trigger, triggered
+from rhythm.store.verdicts import (
+    BY_FORCE,
+    BY_REQUEST,
+    Again,
+    Ended,
+    HistoryRow,
+    answer,
+    answer_to_park,
+    attempt_row,
+    begins,
+    crash_loop_row,
+    end_of_attempt,
+    end_of_cancelled,
+    end_of_timed_out,
+    end_of_turn,
+    has_turn,
+    received,
+    refused,
+    rescued_task,
+    rescued_workflow,
+    terminated_row,
+    turn_row,
+    unfinished,
+)
 
 LAST = 2**62  # a child number beyond all others
 
@@ -257,7 +280,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             now, expired = self.clock(), records(Expired, self._all("expired", asked))
             for row in expired:
-                if row.status is None or row.status >= TERMINAL:  # its holder died before it dropped a wake that came too late
+                if row.status is None or has_ended(row.status):  # its holder died before it dropped a wake that came too late
                     self._all("delete_held", row.id, row.fence)
                 elif row.kind == TASK:
                     self._rescue_task(row.id, row.fence, row.attempt, row.worker, row.crashes + 1, crash_limit, now)
@@ -266,10 +289,10 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return [row.id for row in expired]
 
     def _rescue_task(self, id: str, fence: int, attempt: int, worker: str, crashes: int, crash_limit: int, now: int) -> None:
-        """It is free again; one that was there when so many workers died fails, however many attempts it has left."""
-        if crashes >= crash_limit:
+        """It is free again; one that was there when so many workers died fails."""
+        if ended := rescued_task(crashes, crash_limit):
             self._all("delete_held", id, fence)
-            self._finish(id, FAILED, _crashed("its worker died", crashes), now, fence, worker, attempt)
+            self._finish(id, ended, now, fence, worker, attempt)
         else:
             self._all("rescue_task", id, fence)
 
@@ -277,12 +300,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         raised = self._one("next_fence")[0]
         seq = self._one("raise_context_fence", raised, id)[0]
         crashes = self._one("rescue_workflow", {"id": id, "fence": fence, "seq": seq})[0]
-        if crashes >= crash_limit:
+        if ended := rescued_workflow(crashes, crash_limit):
             (found,) = self._known([id]).values()
             self._all("delete_ready", id)
-            self._run("UPDATE workflow_execution_context SET seq = seq + 1 WHERE execution_id = ?", (id,))
-            self._tell(id, seq + 1, raised, worker, "crash loop", now, found.status, FAILED)
-            self._end_workflow(id, FAILED, _crashed("its worker died in the same turn", crashes), now, raised, worker)
+            self._all("skip_turn", id)
+            self._tell(crash_loop_row(id, seq, raised, worker, found.status, ended), now)
+            self._end_workflow(id, ended, now, raised, worker)
 
     # workers and queues
 
@@ -382,16 +405,16 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         known, (fence, wakes) = self._find(turn.id), self._one("ready_of", turn.id) or (None, 0)
         moved = dict(id=turn.id, seq=turn.seq, fence=turn.fence, statement=turn.statement, now=now)
         moved |= dict(owned=turn.owned, awaiting=turn.awaiting, snapshot=inline(turn.snapshot))
-        if fence != turn.fence or known is None or known.status >= TERMINAL:
-            return Committed(turn.id, "lost")
+        if fence != turn.fence or known is None or has_ended(known.status):
+            return refused(turn.id)
         if turn.end != "own" or turn.starts:
             started, terminated = self._one("family_of", turn.id)
             if terminated:
-                return Committed(turn.id, "lost")
+                return refused(turn.id)
             if refusal := self._full(turn, known.root_id, started, now):
-                return Committed(turn.id, "full", refusal=refusal)
+                return refused(turn.id, refusal)
         if self._count("advance_context", moved) == 0:
-            return Committed(turn.id, "lost")
+            return refused(turn.id)
         self._keep_blob(turn)
         self._write_children(turn, known.root_id, now)
         for n in turn.settled:
@@ -409,37 +432,22 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         if turn.attributes is not None:
             (before,) = self._one("attributes", turn.id)
             self._all("set_attributes", with_attributes(before, turn.attributes), turn.id)
-        to = turn.status if turn.end != "finish" else CANCELLED if known.cancelled else turn.status
-        value = turn.value if to == turn.status else _cancelled()
-        error = value if to != COMPLETED and turn.end == "finish" else None
+        ended = end_of_turn(turn, known.cancelled)
         if (upto := turn.resumed_upto(wakes)) is not None:
-            self._executed(turn.id, upto, error, now)
-        told = turn.seq + 1, turn.fence, turn.worker, turn.cause, now
-        self._tell(turn.id, *told, known.status, to, turn.statement, error)
-        if turn.end == "finish":
+            self._executed(turn.id, upto, ended.error if ended else None, now)
+        self._tell(turn_row(turn, known.status, ended), now)
+        if ended:
             self._all("delete_held", turn.id, turn.fence)
-            self._end_workflow(turn.id, to, value, now, turn.fence, turn.worker)
-            return Committed(turn.id, "finished")
-        if to != known.status or not known.started:
-            suspended = {"id": turn.id, "status": to, "now": now, "fence": turn.fence, "worker": turn.worker}
+            self._end_workflow(turn.id, ended, now, turn.fence, turn.worker)
+        elif turn.status != known.status or not known.started:
+            suspended = {"id": turn.id, "status": turn.status, "now": now, "fence": turn.fence, "worker": turn.worker}
             self._all("suspend_execution", suspended)
-        return self._leave(turn, self._promote(turn, now))
+        promoted = {} if ended else self._promote(turn, now)
+        return answer(turn, *self._leave(turn), promoted)
 
-    def _tell(
-        self,
-        id: str,
-        seq: int,
-        fence: int,
-        worker: str,
-        cause: str,
-        now: int,
-        before: int = PENDING,
-        after: int = PENDING,
-        statement: int = 0,
-        error: str | None = None,
-    ) -> None:
+    def _tell(self, row: HistoryRow, now: int) -> None:
         """Adds to the history of an execution."""
-        self._all("insert_history", id, seq, fence, worker, before, after, cause, statement, now, error)
+        self._all("insert_history", *row.astuple(), now)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
@@ -465,27 +473,33 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._all("delete_blob", turn.id)
         self._insert_blob(turn.id, turn.snapshot)
 
-    def _leave(self, turn: TurnCommit, promoted: dict[int, int]) -> Committed:
-        """How the holder goes on; parking succeeds only if nothing has happened since it looked."""
-        if turn.end == "yield":
-            self._all("release", {"id": turn.id, "fence": turn.fence, "delay_us": 0})
-            return Committed(turn.id, "parked", 0, promoted)
-        if turn.end == "own" or self._count("delete_parked", turn.id, turn.fence, turn.wakes) == 0:
-            wakes = self._one("ready_of", turn.id)[1]
-            return Committed(turn.id, "own" if turn.end == "own" else "woken", wakes, promoted)
-        return Committed(turn.id, "parked", 0, promoted)
+    def _leave(self, turn: TurnCommit) -> tuple[bool, int]:
+        """Whether the holder has left, and how often it was woken if not. Parking succeeds only if nothing
+        has happened since it looked."""
+        match turn.end:
+            case "finish":
+                return True, 0
+            case "yield":
+                self._all("release", {"id": turn.id, "fence": turn.fence, "delay_us": 0})
+                return True, 0
+            case "park" if self._count("delete_parked", turn.id, turn.fence, turn.wakes):
+                return True, 0
+            case "park" | "own":
+                return False, self._one("ready_of", turn.id)[1]
+            case _:
+                assert_never(turn.end)
 
     def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
-            result, error = _split(done.status, done.value)
+            end = Ended(done.status, done.value)
             place = dict(id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root)
-            ended = dict(result=result, error=error, fence=turn.fence, worker=turn.worker, now=now)
+            ended = dict(result=end.result, error=end.error, fence=turn.fence, worker=turn.worker, now=now)
             self._all("insert_done", {**fields(done), **place, **ended})
         for new in turn.starts:
             if new.child_no not in turn.promoted:
                 self._start(new, now)
             if new.failed is not None:
-                self._tell(new.id, new.attempt, turn.fence, turn.worker, "attempt failed", now, error=new.failed)
+                self._tell(attempt_row(new.id, new.attempt, turn.fence, turn.worker, new.failed), now)
         for timer in turn.timers:
             delay_us = None if timer.delay_s is None else int(timer.delay_s * US)
             fire_at = None if timer.held else timer.until if timer.until is not None else now + (delay_us or 0)
@@ -534,28 +548,34 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._make_ready(child, type, queue, priority, attempt, now)
         return [n for (n,) in self._all("release_waits", {"id": id, "first": first, "last": last, "now": now})]
 
-    def _end_workflow(self, id: str, status: int, value: str, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
-        if status in ORDERLY:
+    def _end_workflow(self, id: str, ended: Ended, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
+        if is_orderly(ended.status):
             self._all("delete_timers", id)
         else:  # its timers are kept, cancelled, for a retry
             self._flag(id, 0, LAST, now, wakes)
         self._all("delete_waits", id)
         self._all("cancel_approvals", now, id, 0, LAST)
         self._all("unseen_resumes", id)
-        self._finish(id, status, value, now, fence, worker)
+        self._finish(id, ended, now, fence, worker)
 
     def _finish(
-        self, id: str, status: int, value: str, now: int, fence: int | None, worker: str | None, attempt: int = 0, took_us: int = 0
+        self,
+        id: str,
+        ended: Ended,
+        now: int,
+        fence: int | None = None,
+        worker: str | None = None,
+        attempt: int = 0,
+        took_us: int = 0,
     ) -> bool:
-        """The one way to a terminal status; it wakes the parent."""
-        result, error = _split(status, value)
+        """The one way to a terminal status; it wakes the parent. Without fence: nobody held it."""
         row = self._one(
             "finish",
             {
                 "id": id,
-                "status": status,
-                "result": result,
-                "error": error,
+                "status": ended.status,
+                "result": ended.result,
+                "error": ended.error,
                 "now": now,
                 "fence": fence,
                 "worker": worker,
@@ -571,19 +591,22 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         held = self._one("attempt_of", end.id, end.fence)
         if held is None:
             return False
-        attempt, cancelled = held
-        if end.retry_s is not None and not cancelled:
-            self._count(
-                "delay_task", {"id": end.id, "fence": end.fence, "due_at": now + int(end.retry_s * US), "back": 0 if end.counts else 1}
-            )
-            noted = {"id": end.id, "attempt": attempt - (not end.counts), "now": now, "worker": end.worker, "took_us": end.took_us}
-            self._all("note_attempt", noted)
-            if end.counts:
-                self._tell(end.id, attempt, end.fence, end.worker, "attempt failed", now, error=end.value)
-            return True
-        self._count("delete_held", end.id, end.fence)
-        status, value = (CANCELLED, _cancelled()) if cancelled and end.status != COMPLETED else (end.status, end.value)
-        return self._finish(end.id, status, value, now, end.fence, end.worker, attempt, end.took_us)
+        attempt, was_cancelled = held
+        match end_of_attempt(end, attempt, bool(was_cancelled)):
+            case Again() as again:
+                self._try_again(end, again, attempt, now)
+                return True
+            case Ended() as ended:
+                self._count("delete_held", end.id, end.fence)
+                return self._finish(end.id, ended, now, end.fence, end.worker, attempt, end.took_us)
+
+    def _try_again(self, end: TaskEnd, again: Again, attempt: int, now: int) -> None:
+        due_at = now + int(again.delay_s * US)
+        self._count("delay_task", {"id": end.id, "fence": end.fence, "due_at": due_at, "back": attempt - again.attempt})
+        noted = {"id": end.id, "attempt": again.attempt, "now": now, "worker": end.worker, "took_us": end.took_us}
+        self._all("note_attempt", noted)
+        if again.row:
+            self._tell(again.row, now)
 
     def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
         raise StoreError("transactional tasks need PostgreSQL: SQLite has one writer, who would wait for the handler")
@@ -593,10 +616,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return [self._park(claim) for claim in claims]
 
     def _park(self, claim: Claim) -> Committed:
-        if self._count("delete_parked", claim.id, claim.fence, claim.wakes):
-            return Committed(claim.id, "parked")
-        ready = self._one("ready_of", claim.id)
-        return Committed(claim.id, "woken", ready[1]) if ready and ready[0] == claim.fence else Committed(claim.id, "lost")
+        left = bool(self._count("delete_parked", claim.id, claim.fence, claim.wakes))
+        fence, wakes = (not left and self._one("ready_of", claim.id)) or (None, None)
+        return answer_to_park(claim.id, left, wakes if fence == claim.fence else None)
 
     def drop(self, claims: Mapping[str, int]) -> None:
         with self._transaction():
@@ -611,18 +633,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def signal(self, signal: NewSignal, limit: int, actor: Actor | None = None) -> Delivery:
         with self._transaction():
-            known = self._find(signal.execution_id)
-            if self._one("signal_known", signal.id):
-                return "duplicate"
-            if known is None:
-                return "missing"
-            if known.status >= TERMINAL:
-                return "late"
-            if self._one("unconsumed", signal.execution_id)[0] >= limit:
-                return "full"
+            found, id = self._find(signal.execution_id), signal.execution_id
+            known, waiting = bool(self._one("signal_known", signal.id)), self._one("unconsumed", id)[0]
+            if (delivery := received(found.status if found else None, known, waiting, limit)) != "sent":
+                return delivery
             self._deliver(signal, sender_of(actor), self.clock())
             self._record(actor, sending_acts((), [signal]), self.clock())
-            return "sent"
+            return delivery
 
     def _send(self, signals: Sequence[NewSignal], sender: Sender | None, now: int) -> list[NewSignal]:
         """Signals of a turn: those that were delivered. A mailbox that is full takes no more."""
@@ -642,7 +659,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         What a turn sends that whoever asked for it might not have sent reaches nobody.
         """
         known = self._find(signal.execution_id)
-        if known is None or known.status >= TERMINAL or (sender and not self._may_signal(sender, signal.execution_id)):
+        if known is None or has_ended(known.status) or (sender and not self._may_signal(sender, signal.execution_id)):
             return False
         mail = dict(id=signal.id, execution_id=signal.execution_id, name=signal.name, payload=signal.payload, now=now)
         if not self._count("insert_signal", mail):
@@ -703,7 +720,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def _end_waits(self, found: Sequence[Match], now: int) -> None:
         for match in found:
             wait = match.wait
-            self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": COMPLETED, "event_id": match.event.id, "now": now})
+            self._count("end_wait", {"id": wait.execution_id, "n": wait.n, "status": EVENT_CAME, "event_id": match.event.id, "now": now})
             self._resumed(wait.execution_id, "event", match.event.id, json.dumps({"type": match.event.type}), now)
             self._contribute(wait.execution_id, load_provenance(match.event.provenance).contributors, now)
             self._wake(wait.execution_id, now)
@@ -716,22 +733,26 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             return asked
 
     def _cancel(self, id: str, known: Known | None, now: int) -> bool:
-        if known is None or known.status >= TERMINAL:
+        if known is None or has_ended(known.status):
             return False
         self._all("flag_cancel", {"id": id, "now": now})
-        if known.type == WORKFLOW:
+        ended = end_of_cancelled(known.type)
+        if ended is None:
             self._all("free_delayed", id)
             self._wake(id, now)
-        elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
+        elif not self._runs(id):
             self._all("delete_ready", id)
-            self._finish(id, CANCELLED, _cancelled(), now, None, None)
+            self._finish(id, ended, now)
         return True
+
+    def _runs(self, id: str) -> bool:
+        return bool(self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0])
 
     def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
             known = {id: self._find(id) for id in sorted(ids)}
-            live = {id: found for id, found in known.items() if found and found.status < TERMINAL}
+            live = {id: found for id, found in known.items() if found and not has_ended(found.status)}
             workflows = {id: found.status for id, found in live.items() if found.type == WORKFLOW}
             for id in workflows:
                 self._all("mark_terminated", {"id": id, "now": now})
@@ -756,7 +777,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             self._end_at_once(id, status, now)
         for id in tasks:
             self._all("delete_ready", id)
-            self._finish(id, CANCELLED, TERMINATED, now, None, None)
+            self._finish(id, BY_FORCE, now)
         for id in workflows:
             self._all("delete_ready", id)
         self._all("delete_ended_ready", json.dumps([*tasks, *workflows]))
@@ -765,13 +786,13 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         fence = self._one("next_fence")[0]
         seq = self._one("raise_context_fence", fence, id)[0]
         self._all("skip_turn", id)
-        self._tell(id, seq + 1, fence, "", "terminated", now, status, CANCELLED, error=TERMINATED)
-        self._end_workflow(id, CANCELLED, TERMINATED, now, fence, None, wakes=False)
+        self._tell(terminated_row(id, seq, fence, status), now)
+        self._end_workflow(id, BY_FORCE, now, fence, None, wakes=False)
 
     def retry(self, id: str, plan: Callable[[Family], Family], actor: Actor | None = None, whole: bool = True) -> Started | None:
         with self._transaction():
-            if running := [retry.id for retry in self.retries(id) if retry.status < TERMINAL]:
-                return Started(running[0], created=False)
+            if running := unfinished(self.retries(id)):
+                return Started(running, created=False)
             family = self._family(id, Reach.by(self.limits), self._all, whole)
             if not family.executions:
                 return None
@@ -806,9 +827,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             if row.type == WORKFLOW:
                 self._all("insert_stored_context", values | {"snapshot": inline(row.snapshot)})
                 self._insert_blob(row.id, row.snapshot)
-            if row.type == WORKFLOW and row.status != PENDING:
+            if has_turn(row.type, row.status):
                 self._all("insert_stored_history", values)
-            if row.status < TERMINAL and not row.held:
+            if begins(row.status, row.held):
                 self._make_ready(row.id, row.type, row.queue, row.priority, row.attempt, now)
         for name, rows in (("insert_stored_timer", family.timers), ("insert_stored_signal", family.signals)):
             for item in rows:
@@ -829,7 +850,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
                 self._wake(id, now)
             waits = self._all("due_waits", now, limit)
             for id, n in waits:
-                self._count("end_wait", {"id": id, "n": n, "status": FAILED, "event_id": None, "now": now})
+                self._count("end_wait", {"id": id, "n": n, "status": EVENT_MISSED, "event_id": None, "now": now})
                 self._wake(id, now)
             delayed = self._all("due_ready", now, limit)
             for (id,) in delayed:
@@ -846,11 +867,12 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _time_out(self, id: str, type: int, now: int) -> None:
         """A workflow's next turn sees that its time is over; a task that nobody runs ends here."""
-        if type == WORKFLOW:
+        ended = end_of_timed_out(type)
+        if ended is None:
             self._wake(id, now)
-        elif not self._run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0]:
+        elif not self._runs(id):
             self._all("delete_ready", id)
-            self._finish(id, FAILED, _error("Timeout", "the task was not done in time"), now, None, None)
+            self._finish(id, ended, now)
         self._all("time_out", now, id)
 
     def sweep(self, limit: int) -> list[str]:
@@ -860,7 +882,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             found, now = [id for (id,) in self._all("cancelled_tasks", limit)], self.clock()
             for id in found:
                 self._all("delete_ready", id)
-                self._finish(id, CANCELLED, _cancelled(), now, None, None)
+                self._finish(id, BY_REQUEST, now)
             return found
 
     def look(self, dead: bool = False) -> Look:
@@ -1052,23 +1074,6 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
-
-
-def _split(status: int, value: str) -> tuple[str | None, str | None]:
-    """The columns `result` and `error` of a value."""
-    return (value, None) if status == COMPLETED else (None, value)
-
-
-def _error(code: str, message: str, data: Any = None) -> str:
-    return json.dumps({"code": code, "message": message, "data": data})
-
-
-def _cancelled() -> str:
-    return _error("Cancelled", "it was cancelled")
-
-
-def _crashed(what: str, times: int) -> str:
-    return _error("Crashed", f"{what} {times} times; it is not tried again", {"crashes": times})
 
 
 def _listed(rows: list[Any]) -> dict[str, Listed]:

@@ -1,0 +1,225 @@
+"""What becomes of a turn, of an attempt, of what was lost, cancelled or too late. Pure.
+
+Both stores ask here: they read rows, ask, and write what they are told. No rule about the life of an
+execution is written down twice, and none of them in a store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, assert_never
+
+from rhythm.record import Record
+from rhythm.store.base import WORKFLOW, Committed, Retry, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PENDING,
+    Delivery,
+    has_ended,
+)
+
+
+class Ended(Record):
+    """How an execution ends: with a result, or with an error. JSON."""
+
+    status: int
+    value: str
+
+    @property
+    def result(self) -> str | None:
+        return self.value if self.status == COMPLETED else None
+
+    @property
+    def error(self) -> str | None:
+        return None if self.status == COMPLETED else self.value
+
+
+class HistoryRow(Record):
+    """A row of the history, but for its time."""
+
+    id: str
+    seq: int  # of a task: the attempt
+    fence: int
+    worker: str | None
+    from_status: int
+    to_status: int
+    cause: str
+    statement: int = 0
+    error: str | None = None
+
+
+def _error(code: str, message: str, data: Any = None) -> str:
+    return json.dumps({"code": code, "message": message, "data": data})
+
+
+BY_REQUEST = Ended(CANCELLED, _error("Cancelled", "it was cancelled"))
+BY_FORCE = Ended(CANCELLED, _error("Terminated", "it was terminated"))
+BY_TIMEOUT = Ended(FAILED, _error("Timeout", "the task was not done in time"))
+
+
+# turns
+
+
+def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ended | None:
+    """How the workflow ends with this turn; None: it goes on.
+
+    A cancel that was acknowledged before the result wins over it.
+    """
+    if turn.end != "finish":
+        return None
+    if cancelled and turn.status != CANCELLED:
+        return BY_REQUEST
+    return Ended(turn.status, turn.value)
+
+
+def turn_row(turn: TurnCommit, before: int, ended: Ended | None) -> HistoryRow:
+    """What the history tells of a turn. `before`: the status that it found."""
+    status, error = (ended.status, ended.error) if ended else (turn.status, None)
+    seq, statement = turn.seq + 1, turn.statement
+    return HistoryRow(turn.id, seq, turn.fence, turn.worker, before, status, turn.cause, statement, error)
+
+
+def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]) -> Committed:
+    """What the holder is told of a turn that was accepted.
+
+    `left`: its ready row is no longer its own; `wakes`: of the row, if it is. One that would have
+    parked and has not left was woken since it looked.
+    """
+    match turn.end:
+        case "finish":
+            return Committed(turn.id, "finished")
+        case "own":
+            return Committed(turn.id, "own", wakes, promoted)
+        case "yield":
+            return Committed(turn.id, "parked", 0, promoted)
+        case "park":
+            return Committed(turn.id, "parked", 0, promoted) if left else Committed(turn.id, "woken", wakes, promoted)
+        case _:
+            assert_never(turn.end)
+
+
+def refused(id: str, refusal: str = "") -> Committed:
+    """What the holder is told of a turn of which nothing was done: its claim is lost, or it wants too much."""
+    return Committed(id, "full", refusal=refusal) if refusal else Committed(id, "lost")
+
+
+def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
+    """What the holder is told that had nothing to do. `wakes`: of its ready row; None: it is not its own."""
+    if left:
+        return Committed(id, "parked")
+    return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
+
+
+# tasks
+
+
+class Again(Record):
+    """A task is tried again. `attempt`: how many count so far; `row`: what the history tells of this one."""
+
+    delay_s: float
+    attempt: int
+    row: HistoryRow | None
+
+
+def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ended:
+    """Whether the task is tried again, and if not, how it ends. `attempt`: which one this was.
+
+    One that was asked to end is not tried again, and is cancelled unless it brings a result all the
+    same. An attempt that does not count is given back, and is not told.
+    """
+    if end.retry_s is not None and not cancelled:
+        failed = attempt_row(end.id, attempt, end.fence, end.worker, end.value) if end.counts else None
+        return Again(end.retry_s, attempt - (not end.counts), failed)
+    if cancelled and end.status != COMPLETED:
+        return BY_REQUEST
+    return Ended(end.status, end.value)
+
+
+def attempt_row(id: str, attempt: int, fence: int, worker: str, error: str) -> HistoryRow:
+    """An attempt that has failed, in the history of its task."""
+    return HistoryRow(id, attempt, fence, worker, PENDING, PENDING, "attempt failed", error=error)
+
+
+# the lost
+
+
+def is_given_up(crashes: int, crash_limit: int) -> bool:
+    """Whether so many crashes are enough. Others would only be killed in turn."""
+    return crashes >= crash_limit
+
+
+def rescued_task(crashes: int, crash_limit: int) -> Ended | None:
+    """How a task ends whose worker died; None: it is free again, however many attempts it has left.
+
+    `crashes`: how many workers have died while it was there, this one among them.
+    """
+    return _crashed("its worker died", crashes) if is_given_up(crashes, crash_limit) else None
+
+
+def rescued_workflow(crashes: int, crash_limit: int) -> Ended | None:
+    """How a workflow ends whose worker died; None: it is free again. `crashes`: in the same turn."""
+    return _crashed("its worker died in the same turn", crashes) if is_given_up(crashes, crash_limit) else None
+
+
+def _crashed(what: str, times: int) -> Ended:
+    message = f"{what} {times} times; it is not tried again"
+    return Ended(FAILED, _error("Crashed", message, {"crashes": times}))
+
+
+def crash_loop_row(id: str, seq: int, fence: int, worker: str | None, before: int, ended: Ended) -> HistoryRow:
+    """The turn that ends a workflow which has killed its workers: `seq` was the last one that it took."""
+    return HistoryRow(id, seq + 1, fence, worker, before, ended.status, "crash loop")
+
+
+# from outside
+
+
+def end_of_cancelled(type: int) -> Ended | None:
+    """How it ends, unless somebody runs it, when it is asked to; None: its next turn ends it, so it is woken."""
+    return None if type == WORKFLOW else BY_REQUEST
+
+
+def end_of_timed_out(type: int) -> Ended | None:
+    """How it ends, unless somebody runs it, when its time is over; None: its next turn ends it, so it is woken."""
+    return None if type == WORKFLOW else BY_TIMEOUT
+
+
+def terminated_row(id: str, seq: int, fence: int, before: int) -> HistoryRow:
+    """The turn that ends a workflow by force: `seq` was the last one that it took."""
+    return HistoryRow(id, seq + 1, fence, "", before, BY_FORCE.status, "terminated", error=BY_FORCE.error)
+
+
+def received(status: int | None, known: bool, waiting: int, limit: int) -> Delivery:
+    """What becomes of a signal to an execution of this status; None: there is none.
+
+    `known`: the signal was received before, which counts whatever came after it. `waiting`: how many
+    there are that were not consumed.
+    """
+    if known:
+        return "duplicate"
+    if status is None:
+        return "missing"
+    if has_ended(status):
+        return "late"
+    return "full" if waiting >= limit else "sent"
+
+
+# retries
+
+
+def unfinished(retries: Iterable[Retry]) -> str | None:
+    """The retry that another one is not made beside."""
+    return next((retry.id for retry in retries if not has_ended(retry.status)), None)
+
+
+def begins(status: int, held: bool) -> bool:
+    """Whether what a retry stores must be looked at: it has not ended, and nobody holds it back."""
+    return not has_ended(status) and not held
+
+
+def has_turn(type: int, status: int) -> bool:
+    """Whether what a retry stores has taken a turn, of which its history tells."""
+    return type == WORKFLOW and status != PENDING
