@@ -1323,7 +1323,8 @@ HANDS = (
     Guard(
         "data of a resume makes a contributor", hands("a_resume_contributes_only_with_data"),
         people("sqlite", "resume", 'provenance_of(actor).contributors if data != "null" else ()', "()"),
-        people("postgres", "resume", "for id in known if id in resumed], now)\n        told", "for id in ()], now)\n        told"),
+        people("postgres", "resume", "for id in known if id in resumed], now)\n        self._record",
+               "for id in ()], now)\n        self._record"),
     ),
     Guard(
         "too many contributors stand for everybody", hands("beyond_the_limit_one_stands_for_all"),

@@ -1,11 +1,13 @@
-"""What the audit tells of events that are published and signals that are sent. Pure."""
+"""What the audit tells of what people, turns and services do to executions and approvals. Pure."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from rhythm.store.access import Act, act
+from rhythm.store.approvals import CANCEL, ESCALATE, StoredApproval, StoredDecision, Verdict, detail
 from rhythm.store.base import NewEvent, NewSignal
 
 MOST_ACTS = 100  # rows for one turn
@@ -33,3 +35,53 @@ def _act(group: tuple[str, ...], ids: list[str], more: int) -> Act:
     if group[0] == "event.publish":
         return act(group[0], ids[0], type=group[1], **counted)
     return act(group[0], group[1], signal=group[2], id=ids[0], **counted)
+
+
+# executions: of those of whom it has changed something
+
+
+def cancel_acts(ids: Iterable[str]) -> list[Act]:
+    return [Act("execution.cancel", id) for id in ids]
+
+
+def replaced_acts(ids: Iterable[str]) -> list[Act]:
+    """A start has taken the keys of these, and asked them to end."""
+    return [act("execution.cancel", id, reason="it was replaced") for id in ids]
+
+
+def terminate_acts(ids: Iterable[str]) -> list[Act]:
+    return [Act("execution.terminate", id) for id in ids]
+
+
+def retry_acts(id: str, retry: str) -> list[Act]:
+    return [act("execution.retry", id, retry=retry)]
+
+
+def pause_acts(ids: Iterable[str], reason: str, timeout_s: float | None, then: str | None) -> list[Act]:
+    told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then})
+    return [Act("execution.pause", id, told) for id in ids]
+
+
+def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
+    """Of what was given only the names: the values may not be for everyone who reads this."""
+    told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
+    return [Act("execution.resume", id, told) for id in ids]
+
+
+def pause_over_act(id: str, then: str) -> Act:
+    """The time of a pause is over."""
+    action = "execution.cancel" if then == CANCEL else "execution.resume"
+    return Act(action, id, '{"reason": "its pause is over"}')
+
+
+# approvals
+
+
+def decision_act(made: StoredDecision, verdict: Verdict) -> Act:
+    return Act(f"approval.{made.decision}", made.approval_id, detail(made, verdict))
+
+
+def deadline_act(approval: StoredApproval) -> Act:
+    """The time of an approval is over."""
+    action = "approval.escalate" if approval.on_deadline == ESCALATE else "approval.expire"
+    return Act(action, approval.id)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rhythm.store.access import Act, Actor
+from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
     CANCEL,
     ESCALATE,
@@ -19,7 +20,6 @@ from rhythm.store.approvals import (
     StoredApproval,
     StoredDecision,
     Verdict,
-    detail,
     judge,
     next_stage,
     refuse_data,
@@ -67,7 +67,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
             self._end_approvals([approval], verdict.ended, verdict.by, made.comment, now)
         if verdict.ended and made.hold:
             self.db.do("hold", id=approval.execution_id, by=actor.name, now=now)
-        self._audit(actor, [Act(f"approval.{made.decision}", id, detail(row, verdict))], now)
+        self._audit(actor, [decision_act(row, verdict)], now)
 
     def _end_approvals(self, ended: Sequence[StoredApproval], decision: str, by: Sequence[str], comment: str, now: int) -> None:
         data = json.dumps({"decision": decision, "by": list(by), "comment": comment})
@@ -90,8 +90,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         now, by = self.db.now(), actor.name if actor else ""
         values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
         paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
-        told = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
-        self._record(actor, [Act("execution.pause", id, told) for id in known if id in paused], now)
+        self._record(actor, pause_acts((id for id in known if id in paused), reason, timeout_s, then_what), now)
         return {id: id in paused for id in known}
 
     @transaction
@@ -105,8 +104,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
         if data != "null":
             self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
-        told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
-        self._record(actor, [Act("execution.resume", id, told) for id in known if id in resumed], now)
+        self._record(actor, resume_acts((id for id in known if id in resumed), reason, data), now)
         return {id: id in resumed for id in known}
 
     def _known(self, ids: Sequence[str]) -> list[str]:
@@ -127,7 +125,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
         self._end_approvals([each for each in over if each.on_deadline != ESCALATE], EXPIRED, (), "", now)
         self._escalate([(each, 0) for each in over if each.on_deadline == ESCALATE], now)
-        return [Act("approval.escalate" if each.on_deadline == ESCALATE else "approval.expire", each.id) for each in over]
+        return [deadline_act(each) for each in over]
 
     def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
         self.rows.keep_back([id for id, held in due if held])
@@ -136,9 +134,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         self._cancel(ended)
         resumed = [id for id, then in over if then != CANCEL]
         self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
-        told = '{"reason": "its pause is over"}'
-        acts = [("execution.cancel", ended), ("execution.resume", resumed)]
-        return [Act(action, id, told) for action, which in acts for id in which]
+        return [pause_over_act(id, then) for id, then in sorted(over, key=lambda row: row[1] != CANCEL)]
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
         raise NotImplementedError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rhythm.store.access import Act, Actor
+from rhythm.store.access import Actor
+from rhythm.store.acts import terminate_acts
 from rhythm.store.base import TASK, WORKFLOW
 from rhythm.store.lifecycle import has_ended
 from rhythm.store.operating import OperatingStore, Selection, Standing
@@ -36,7 +37,7 @@ class PostgresOperating(PostgresAccess, OperatingStore):
             return {each.id: False for each in known}
         self.db.do("mark_terminated", ids=[each.id for each in live if each.type == WORKFLOW], now=live[0].now)
         ended = self._terminate({each.id: each.parent_id for each in live})
-        self._record(actor, [Act("execution.terminate", each.id) for each in live if each.id in ended])
+        self._record(actor, terminate_acts(each.id for each in live if each.id in ended))
         return {each.id: each.id in ended for each in known}
 
     def end_terminated(self, limit: int) -> list[str]:

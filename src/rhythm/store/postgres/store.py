@@ -17,8 +17,8 @@ from psycopg.pq import TransactionStatus
 from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
-from rhythm.store.access import Act, Actor, Chain, Head, act
-from rhythm.store.acts import sending_acts
+from rhythm.store.access import Actor, Chain, Head
+from rhythm.store.acts import cancel_acts, replaced_acts, retry_acts, sending_acts
 from rhythm.store.base import (
     BRIEF,
     BRIEF_OUTCOME,
@@ -234,7 +234,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         replaced = self._let_go_of_keys(executions) if on_conflict == "replace" else []
         created = self.rows.start(executions, None, actor)
         if len(created) == len(executions):
-            self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], None)
+            self._audit(actor, replaced_acts(replaced), None)
             return [Started(new.id, created=True) for new in executions]
         started = self._found(executions, created)
         if on_conflict == "replace" and any(found.id != new.id for new, found in zip(executions, started, strict=True)):
@@ -523,7 +523,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
     @transaction
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         asked = self._cancel(ids)
-        self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed])
+        self._record(actor, cancel_acts(id for id, changed in asked.items() if changed))
         return asked
 
     def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
@@ -552,7 +552,7 @@ class PostgresStore(PostgresApprovals, PostgresSchedules, PostgresOperating, bas
         now = self.db.now()
         self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)
         self.rows.contribute([(started.id, provenance_of(actor).contributors)], now)
-        self._record(actor, [act("execution.retry", id, retry=started.id)], now)
+        self._record(actor, retry_acts(id, started.id), now)
         return started
 
     @transaction

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rhythm.ids import child_id
-from rhythm.store.access import Act, Actor
+from rhythm.store.access import Actor
+from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
     CANCEL,
     ESCALATE,
@@ -21,7 +22,6 @@ from rhythm.store.approvals import (
     StoredApproval,
     StoredDecision,
     Verdict,
-    detail,
     judge,
     message_of,
     next_stage,
@@ -77,7 +77,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             self._end_approval(approval, verdict.ended, verdict.by, made.comment, now)
         if verdict.ended and made.hold:
             self._all("hold", {"id": approval.execution_id, "by": actor.name, "now": now})
-        self._audit(actor, [Act(f"approval.{made.decision}", id, detail(row, verdict))], now)
+        self._audit(actor, [decision_act(row, verdict)], now)
 
     def _end_approval(self, approval: StoredApproval, decision: str, by: Sequence[str], comment: str, now: int) -> None:
         names, data = json.dumps(list(by)), json.dumps({"decision": decision, "by": list(by), "comment": comment})
@@ -128,8 +128,8 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             values = {"reason": reason, "by": by, "timeout_us": timeout_us, "then": then_what, "now": now}
             paused = {id: bool(self._count("pause", {**values, "id": id})) for id in known}
             self._look_up(known, paused, now)
-            detail = json.dumps({"reason": reason, "timeout_s": timeout_s, "then": then_what})
-            self._record(actor, [Act("execution.pause", id, detail) for id, changed in paused.items() if changed], now)
+            held = [id for id, changed in paused.items() if changed]
+            self._record(actor, pause_acts(held, reason, timeout_s, then_what), now)
             return paused
 
     def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
@@ -138,13 +138,13 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
             for id in known if data != "null" else ():
                 refuse_data(id, data, [open_ for (open_,) in self._all("asked_for", {"id": id})])
             resumed = {id: bool(self._all("unpause", id)) for id in known}
-            for id in (id for id, changed in resumed.items() if changed):
+            freed = [id for id, changed in resumed.items() if changed]
+            for id in freed:
                 self._resumed(id, "manual", actor.name if actor else "", data, now, reason)
                 self._contribute(id, provenance_of(actor).contributors if data != "null" else (), now)
             self._look_up(known, resumed, now)
-            self._queue_again(id for id, changed in resumed.items() if changed)
-            told = json.dumps({"reason": reason, "data": sorted(json.loads(data) or ())})
-            self._record(actor, [Act("execution.resume", id, told) for id, changed in resumed.items() if changed], now)
+            self._queue_again(freed)
+            self._record(actor, resume_acts(freed, reason, data), now)
             return resumed
 
     def _known(self, ids: Sequence[str]) -> dict[str, Known]:
@@ -170,8 +170,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
                 self._escalate(approval, 0, now)
             else:
                 self._end_approval(approval, EXPIRED, (), "", now)
-        acts = {True: "approval.escalate", False: "approval.expire"}
-        self._audit(SERVICE, [Act(acts[approval.on_deadline == ESCALATE], approval.id) for approval in due], now)
+        self._audit(SERVICE, [deadline_act(approval) for approval in due], now)
         return len(due)
 
     def _fire_pauses(self, limit: int, now: int) -> int:
@@ -184,10 +183,7 @@ class SqliteApprovals(Rows, SqliteAccess, ApprovalStore):
                 self._resumed(id, "timeout", "", "null", now)
                 self._look_up(self._known([id]), {id: True}, now)
                 self._queue_again([id])
-        acts = [
-            Act("execution.cancel" if then == CANCEL else "execution.resume", id, '{"reason": "its pause is over"}') for id, then in due
-        ]
-        self._audit(SERVICE, acts, now)
+        self._audit(SERVICE, [pause_over_act(id, then) for id, then in due], now)
         return len(due)
 
     def _cancel(self, id: str, known: Known | None, now: int) -> bool:

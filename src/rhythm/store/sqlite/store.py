@@ -13,8 +13,8 @@ from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.record import Record
 from rhythm.store import base
-from rhythm.store.access import Act, Actor, Chain, Head, act
-from rhythm.store.acts import sending_acts
+from rhythm.store.access import Actor, Chain, Head
+from rhythm.store.acts import cancel_acts, replaced_acts, retry_acts, sending_acts, terminate_acts
 from rhythm.store.attributes import with_attributes
 from rhythm.store.base import (
     BRIEF,
@@ -223,7 +223,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             base.refuse_conflicts(executions, started, on_conflict)
             if any(found.created for found in started):
                 self._authorise(actor, now)
-            self._audit(actor, [act("execution.cancel", id, reason="it was replaced") for id in replaced], now)
+            self._audit(actor, replaced_acts(replaced), now)
             return started
 
     def within(self, connection: Any) -> SqliteStore:
@@ -729,7 +729,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         with self._transaction():
             now = self.clock()
             asked = {id: self._cancel(id, known, now) for id in ids if (known := self._find(id))}
-            self._record(actor, [Act("execution.cancel", id) for id, changed in asked.items() if changed], now)
+            self._record(actor, cancel_acts(id for id, changed in asked.items() if changed), now)
             return asked
 
     def _cancel(self, id: str, known: Known | None, now: int) -> bool:
@@ -757,7 +757,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             for id in workflows:
                 self._all("mark_terminated", {"id": id, "now": now})
             self._terminate(workflows, [id for id in live if id not in workflows], now)
-            self._record(actor, [Act("execution.terminate", id) for id in ids if id in live], now)
+            self._record(actor, terminate_acts(id for id in ids if id in live), now)
             return {id: id in live for id in ids if known[id]}
 
     def end_terminated(self, limit: int) -> list[str]:
@@ -799,7 +799,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             started, now = self._store_family(base.asked_by(plan(family), provenance_of(actor))), self.clock()
             self._all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})
             self._contribute(started.id, provenance_of(actor).contributors, now)
-            self._record(actor, [act("execution.retry", id, retry=started.id)], now)
+            self._record(actor, retry_acts(id, started.id), now)
             return started
 
     def family(self, id: str, reach: Reach) -> Family:
