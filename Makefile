@@ -55,8 +55,9 @@ model: $(INSTALLED) ## Prove the protocol's model with Spin
 bench: $(INSTALLED) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
-modules: $(INSTALLED) ## Write docs/internals/modules.md anew, after a module was added
+modules: $(INSTALLED) ## Write docs/internals/modules.md and lifecycle.md anew, after a module or a transition was added
 	@$(BIN)/python -m tests.modules
+	@$(BIN)/python -m tests.support.drawn_lifecycle
 
 openapi: $(INSTALLED) ## Write docs/openapi.json anew, after a change of the HTTP interface
 	@$(BIN)/python -m rhythm.http > docs/openapi.json

@@ -108,6 +108,14 @@ def test_the_thinking_of_the_engine_knows_no_store_no_worker_and_no_clock(name: 
     assert "Store" not in names
 
 
+@pytest.mark.parametrize("name", ["acts", "lifecycle", "verdicts"])
+def test_the_rules_of_the_store_know_no_database_and_no_clock(name: str) -> None:
+    path = SOURCE / "store" / f"{name}.py"
+    drivers = {"sqlite3", "psycopg"}
+    assert not (IMPURE | drivers) & {imported.split(".")[0] for imported in imports(path)}
+    assert not [imported for imported in imports(path) if imported.startswith(("rhythm.store.sqlite", "rhythm.store.postgres"))]
+
+
 def calls_of(name: str) -> set[str]:
     """The modules that call something of this name."""
     found = set()

@@ -58,6 +58,10 @@ def family(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_families.py::test_{name}" for name in names)
 
 
+def lifecycle(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/store/test_lifecycle.py::test_{name}" for name in names)
+
+
 def terminate(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/store/test_terminate.py::test_{name}" for name in names)
 
@@ -758,6 +762,15 @@ ENDS = (
     Guard(
         "a cancelled task is not tried again", rule("a_cancelled_task_that_runs_may_still_complete_but_is_not_tried_again"),
         *[verdict("end_of_attempt", "is not None and not cancelled", "is not None")] * 2,
+    ),
+    Guard(
+        "a cancelled task without a result is cancelled",
+        lifecycle("one_that_was_asked_to_end_is_cancelled_unless_its_task_brings_a_result"),
+        *[verdict("end_of_attempt", "if cancelled and end.status != COMPLETED:", "if False:")] * 2,
+    ),
+    Guard(
+        "a task that is to be tried again is", lifecycle("every_transition_is_taken"),
+        *[verdict("end_of_attempt", "end.retry_s is not None and not cancelled", "False")] * 2,
     ),
     Guard(
         "a signal is consumed once", rule("a_signal_can_be_consumed_only_once"),

@@ -1,8 +1,8 @@
 """The life of an execution: which statuses there are, and what leads from one to another. Pure.
 
-This table is the only place that knows: the diagram in the documents is drawn from it, and the tests
-take each of its transitions on every database. What becomes of a turn, an attempt or a lost claim is
-decided in `verdicts`; a store reads rows, asks, and writes.
+This table is the only place that knows. The diagram in the documents is drawn from it, and the tests
+take each of its transitions on every database. What becomes of a turn, an attempt or a lost claim
+is decided in `verdicts`; a store reads rows, asks, and writes.
 
 Whether an execution is held (`paused_at`), was asked to end (`cancel_requested_at`) or is being run
 (its ready row) is no status: it is told beside it.
@@ -22,7 +22,18 @@ Type = Literal["workflow", "task"]
 TurnEnd = Literal["own", "park", "yield", "finish"]  # where a workflow goes after a turn
 Outcome = Literal["own", "woken", "parked", "finished", "lost", "full"]  # what became of a turn
 Delivery = Literal["sent", "duplicate", "missing", "late", "full"]  # what became of a signal
-By = Literal["start", "turn", "finish", "attempt", "end", "cancel", "time out", "rescue", "terminate", "retry"]
+By = Literal[
+    "start",
+    "turn",
+    "finish",
+    "attempt",
+    "end",
+    "cancel",
+    "time out",
+    "rescue",
+    "terminate",
+    "retry",
+]
 
 
 class Status(Record):
@@ -79,8 +90,8 @@ class Step(Record):
 class Change(Record):
     """Transitions of one kind: from each of `before` to each of `after`.
 
-    Without `before` the row is made so; without `after` the status stays as it is. The `cause` of the
-    row in the history is "…" if whoever plans the turn says it.
+    Without `before` the row is made so; without `after` the status stays as it is. The `cause` of
+    the row in the history is `OF_TURN` if whoever plans the turn says it.
     """
 
     of: Type
@@ -99,31 +110,51 @@ class Change(Record):
 
 OF_TURN = "…"  # the cause that whoever plans a turn has given it
 CHANGES = (
-    Change("workflow", (), (PENDING,), "start", "is started: from outside, by an event, or by the turn of its parent"),
-    Change("workflow", LIVE, (SUSPENDED, PAUSED), "turn", "has taken a turn, and awaits something", OF_TURN),
+    Change("workflow", (), (PENDING,), "start",
+           "is started: from outside, by an event, or by the turn of its parent"),
+    Change("workflow", LIVE, (SUSPENDED, PAUSED), "turn",
+           "has taken a turn, and awaits something", OF_TURN),
     Change("workflow", LIVE, (COMPLETED, FAILED, CANCELLED, BLOCKED), "finish",
-           "has taken its last turn; one that was asked to end before is cancelled, whatever the turn says", OF_TURN),
-    Change("workflow", LIVE, (), "cancel", "is asked to end, and woken: its next turn ends it"),
-    Change("workflow", LIVE, (), "time out", "has used up its time, and is woken: its next turn ends it"),
-    Change("workflow", LIVE, (), "rescue", "has lost its worker, and is free again"),
-    Change("workflow", LIVE, (FAILED,), "rescue", "has killed its workers in one turn, as often as the limit says", "crash loop"),
-    Change("workflow", LIVE, (CANCELLED,), "terminate", "is ended by force, with everything below it", "terminated"),
-    Change("workflow", (), (PENDING,), "retry", "is a retry that begins anew, or a child that one still holds back"),
+           "has taken its last turn; one that was asked to end is cancelled, whatever the turn says",
+           OF_TURN),
+    Change("workflow", LIVE, (), "cancel",
+           "is asked to end, and woken: its next turn ends it"),
+    Change("workflow", LIVE, (), "time out",
+           "has used up its time, and is woken: its next turn ends it"),
+    Change("workflow", LIVE, (), "rescue",
+           "has lost its worker, and is free again"),
+    Change("workflow", LIVE, (FAILED,), "rescue",
+           "has killed its workers in one turn, as often as the limit says", "crash loop"),
+    Change("workflow", LIVE, (CANCELLED,), "terminate",
+           "is ended by force, with everything below it", "terminated"),
+    Change("workflow", (), (PENDING,), "retry",
+           "is a retry that begins anew, or a child that one still holds back"),
     Change("workflow", (), (SUSPENDED, COMPLETED, FAILED, CANCELLED, BLOCKED), "retry",
            "is a retry that goes on where another was, or a child that had ended there", "retry"),
-    Change("task", (), (PENDING,), "start", "is queued by a turn, or started by itself"),
-    Change("task", (), (COMPLETED, FAILED, CANCELLED), "turn", "was run by the owner of its workflow: the row is made when it has ended"),
-    Change("task", (PENDING,), (), "attempt", "has failed, and is tried again later", "attempt failed"),
+    Change("task", (), (PENDING,), "start",
+           "is queued by a turn, or started by itself"),
+    Change("task", (), (COMPLETED, FAILED, CANCELLED), "turn",
+           "was run by the owner of its workflow: the row is made when it has ended"),
+    Change("task", (PENDING,), (), "attempt",
+           "has failed, and is tried again later", "attempt failed"),
     Change("task", (PENDING,), (COMPLETED, FAILED, CANCELLED), "end",
-           "has ended; one that was asked to end before and brings no result is cancelled"),
-    Change("task", (PENDING,), (), "cancel", "is asked to end while a worker runs it, which ends it"),
-    Change("task", (PENDING,), (CANCELLED,), "cancel", "is asked to end while nobody runs it"),
-    Change("task", (PENDING,), (), "time out", "has used up its time while a worker runs it, which ends it"),
-    Change("task", (PENDING,), (FAILED,), "time out", "has used up its time while nobody runs it"),
-    Change("task", (PENDING,), (), "rescue", "has lost its worker, and is free again"),
-    Change("task", (PENDING,), (FAILED,), "rescue", "was there when so many workers died as the limit says"),
-    Change("task", (PENDING,), (CANCELLED,), "terminate", "is ended by force, or is below what is"),
-    Change("task", (), (PENDING, COMPLETED, FAILED, CANCELLED), "retry", "belongs to a retry: it is tried again, or had ended"),
+           "has ended; one that was asked to end and brings no result is cancelled"),
+    Change("task", (PENDING,), (), "cancel",
+           "is asked to end while a worker runs it, which ends it"),
+    Change("task", (PENDING,), (CANCELLED,), "cancel",
+           "is asked to end while nobody runs it"),
+    Change("task", (PENDING,), (), "time out",
+           "has used up its time while a worker runs it, which ends it"),
+    Change("task", (PENDING,), (FAILED,), "time out",
+           "has used up its time while nobody runs it"),
+    Change("task", (PENDING,), (), "rescue",
+           "has lost its worker, and is free again"),
+    Change("task", (PENDING,), (FAILED,), "rescue",
+           "was there when as many workers died as the limit says"),
+    Change("task", (PENDING,), (CANCELLED,), "terminate",
+           "is ended by force, or is below what is"),
+    Change("task", (), (PENDING, COMPLETED, FAILED, CANCELLED), "retry",
+           "belongs to a retry: it is tried again, or had ended"),
 )  # fmt: skip
 STEPS = tuple(step for change in CHANGES for step in change.steps())
 

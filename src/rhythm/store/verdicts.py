@@ -1,7 +1,7 @@
 """What becomes of a turn, of an attempt, of what was lost, cancelled or too late. Pure.
 
-Both stores ask here: they read rows, ask, and write what they are told. No rule about the life of an
-execution is written down twice, and none of them in a store.
+Both stores ask here: they read rows, ask, and write what they are told. No rule about the life of
+an execution is written down twice, and none in a store.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ended | None:
 def turn_row(turn: TurnCommit, before: int, ended: Ended | None) -> HistoryRow:
     """What the history tells of a turn. `before`: the status that it found."""
     status, error = (ended.status, ended.error) if ended else (turn.status, None)
-    seq, statement = turn.seq + 1, turn.statement
-    return HistoryRow(turn.id, seq, turn.fence, turn.worker, before, status, turn.cause, statement, error)
+    place = turn.id, turn.seq + 1, turn.fence, turn.worker
+    return HistoryRow(*place, before, status, turn.cause, turn.statement, error)
 
 
 def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]) -> Committed:
@@ -93,21 +93,27 @@ def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]
             return Committed(turn.id, "finished")
         case "own":
             return Committed(turn.id, "own", wakes, promoted)
-        case "yield":
+        case "park" if not left:
+            return Committed(turn.id, "woken", wakes, promoted)
+        case "park" | "yield":
             return Committed(turn.id, "parked", 0, promoted)
-        case "park":
-            return Committed(turn.id, "parked", 0, promoted) if left else Committed(turn.id, "woken", wakes, promoted)
         case _:
             assert_never(turn.end)
 
 
 def refused(id: str, refusal: str = "") -> Committed:
-    """What the holder is told of a turn of which nothing was done: its claim is lost, or it wants too much."""
+    """What the holder is told of a turn of which nothing was done.
+
+    Its claim is lost, or, with a `refusal`, it would start more than there may be.
+    """
     return Committed(id, "full", refusal=refusal) if refusal else Committed(id, "lost")
 
 
 def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
-    """What the holder is told that had nothing to do. `wakes`: of its ready row; None: it is not its own."""
+    """What the holder is told that had nothing to do.
+
+    `left`: it is parked; `wakes`: of its ready row, None if that is not its own.
+    """
     if left:
         return Committed(id, "parked")
     return Committed(id, "lost") if wakes is None else Committed(id, "woken", wakes)
@@ -117,11 +123,11 @@ def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
 
 
 class Again(Record):
-    """A task is tried again. `attempt`: how many count so far; `row`: what the history tells of this one."""
+    """A task is tried again."""
 
     delay_s: float
-    attempt: int
-    row: HistoryRow | None
+    attempt: int  # how many count so far
+    row: HistoryRow | None  # what the history tells of this one
 
 
 def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ended:
@@ -131,8 +137,8 @@ def end_of_attempt(end: TaskEnd, attempt: int, cancelled: bool) -> Again | Ended
     same. An attempt that does not count is given back, and is not told.
     """
     if end.retry_s is not None and not cancelled:
-        failed = attempt_row(end.id, attempt, end.fence, end.worker, end.value) if end.counts else None
-        return Again(end.retry_s, attempt - (not end.counts), failed)
+        failed = attempt_row(end.id, attempt, end.fence, end.worker, end.value)
+        return Again(end.retry_s, attempt - (not end.counts), failed if end.counts else None)
     if cancelled and end.status != COMPLETED:
         return BY_REQUEST
     return Ended(end.status, end.value)
@@ -160,8 +166,12 @@ def rescued_task(crashes: int, crash_limit: int) -> Ended | None:
 
 
 def rescued_workflow(crashes: int, crash_limit: int) -> Ended | None:
-    """How a workflow ends whose worker died; None: it is free again. `crashes`: in the same turn."""
-    return _crashed("its worker died in the same turn", crashes) if is_given_up(crashes, crash_limit) else None
+    """How a workflow ends whose worker died; None: it is free again.
+
+    `crashes`: how many workers have died in the same turn, this one among them.
+    """
+    died = "its worker died in the same turn"
+    return _crashed(died, crashes) if is_given_up(crashes, crash_limit) else None
 
 
 def _crashed(what: str, times: int) -> Ended:
@@ -169,8 +179,15 @@ def _crashed(what: str, times: int) -> Ended:
     return Ended(FAILED, _error("Crashed", message, {"crashes": times}))
 
 
-def crash_loop_row(id: str, seq: int, fence: int, worker: str | None, before: int, ended: Ended) -> HistoryRow:
-    """The turn that ends a workflow which has killed its workers: `seq` was the last one that it took."""
+def crash_loop_row(
+    id: str,
+    seq: int,
+    fence: int,
+    worker: str | None,
+    before: int,
+    ended: Ended,
+) -> HistoryRow:
+    """The turn after `seq`, which ends a workflow that has killed its workers."""
     return HistoryRow(id, seq + 1, fence, worker, before, ended.status, "crash loop")
 
 
@@ -178,25 +195,32 @@ def crash_loop_row(id: str, seq: int, fence: int, worker: str | None, before: in
 
 
 def end_of_cancelled(type: int) -> Ended | None:
-    """How it ends, unless somebody runs it, when it is asked to; None: its next turn ends it, so it is woken."""
+    """How it ends when it is asked to, unless somebody runs it.
+
+    None: its next turn ends it, so it is woken.
+    """
     return None if type == WORKFLOW else BY_REQUEST
 
 
 def end_of_timed_out(type: int) -> Ended | None:
-    """How it ends, unless somebody runs it, when its time is over; None: its next turn ends it, so it is woken."""
+    """How it ends when its time is over, unless somebody runs it.
+
+    None: its next turn ends it, so it is woken.
+    """
     return None if type == WORKFLOW else BY_TIMEOUT
 
 
 def terminated_row(id: str, seq: int, fence: int, before: int) -> HistoryRow:
-    """The turn that ends a workflow by force: `seq` was the last one that it took."""
-    return HistoryRow(id, seq + 1, fence, "", before, BY_FORCE.status, "terminated", error=BY_FORCE.error)
+    """The turn after `seq`, which ends a workflow by force."""
+    status, error = BY_FORCE.status, BY_FORCE.error
+    return HistoryRow(id, seq + 1, fence, "", before, status, "terminated", error=error)
 
 
 def received(status: int | None, known: bool, waiting: int, limit: int) -> Delivery:
     """What becomes of a signal to an execution of this status; None: there is none.
 
-    `known`: the signal was received before, which counts whatever came after it. `waiting`: how many
-    there are that were not consumed.
+    `known`: the signal was received before, which counts whatever came after it. `waiting`: how
+    many there are that were not consumed.
     """
     if known:
         return "duplicate"
