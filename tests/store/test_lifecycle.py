@@ -68,6 +68,7 @@ from rhythm.store.verdicts import (
     refused,
     rescued_task,
     rescued_workflow,
+    result_and_error,
     terminated_row,
     turn_row,
     unfinished,
@@ -156,8 +157,8 @@ def test_a_cancel_that_was_acknowledged_wins_over_the_result(status: int) -> Non
 
 @pytest.mark.parametrize("status", ENDS)
 def test_only_what_has_completed_has_a_result_and_all_others_have_an_error(status: int) -> None:
-    ended = Ended(status, "1")
-    assert (ended.result, ended.error) == (("1", None) if status == COMPLETED else (None, "1"))
+    assert result_and_error(status, "1") == (("1", None) if status == COMPLETED else (None, "1"))
+    assert Ended(status, "1").error == (None if status == COMPLETED else "1")
 
 
 def test_the_history_tells_where_a_turn_led_and_why_it_failed() -> None:

@@ -1,16 +1,16 @@
 """What becomes of a turn, of an attempt, of what was lost, cancelled or too late. Pure.
 
 Both stores ask here: they read rows, ask, and write what they are told. No rule about the life of
-an execution is written down twice, and none in a store.
+an execution is written down twice, and none in a store. Verdicts are tuples: every turn and every end
+of a task makes some.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
-from rhythm.record import Record
 from rhythm.store.base import WORKFLOW, Committed, Retry, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import (
     CANCELLED,
@@ -22,22 +22,23 @@ from rhythm.store.lifecycle import (
 )
 
 
-class Ended(Record):
+def result_and_error(status: int, value: str) -> tuple[str | None, str | None]:
+    """The two columns for the value of an end: only what has completed has a result."""
+    return (value, None) if status == COMPLETED else (None, value)
+
+
+class Ended(NamedTuple):
     """How an execution ends: with a result, or with an error. JSON."""
 
     status: int
     value: str
 
     @property
-    def result(self) -> str | None:
-        return self.value if self.status == COMPLETED else None
-
-    @property
     def error(self) -> str | None:
-        return None if self.status == COMPLETED else self.value
+        return result_and_error(self.status, self.value)[1]
 
 
-class HistoryRow(Record):
+class HistoryRow(NamedTuple):
     """A row of the history, but for its time."""
 
     id: str
@@ -78,8 +79,17 @@ def end_of_turn(turn: TurnCommit, cancelled: bool) -> Ended | None:
 def turn_row(turn: TurnCommit, before: int, ended: Ended | None) -> HistoryRow:
     """What the history tells of a turn. `before`: the status that it found."""
     status, error = (ended.status, ended.error) if ended else (turn.status, None)
-    place = turn.id, turn.seq + 1, turn.fence, turn.worker
-    return HistoryRow(*place, before, status, turn.cause, turn.statement, error)
+    return HistoryRow(
+        turn.id,
+        turn.seq + 1,
+        turn.fence,
+        turn.worker,
+        before,
+        status,
+        turn.cause,
+        turn.statement,
+        error,
+    )
 
 
 def answer(turn: TurnCommit, left: bool, wakes: int, promoted: Mapping[int, int]) -> Committed:
@@ -122,7 +132,7 @@ def answer_to_park(id: str, left: bool, wakes: int | None) -> Committed:
 # tasks
 
 
-class Again(Record):
+class Again(NamedTuple):
     """A task is tried again."""
 
     delay_s: float

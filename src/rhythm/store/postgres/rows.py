@@ -207,7 +207,7 @@ class Rows:
 
     def tell(self, rows: Iterable[HistoryRow], now: int) -> None:
         """Adds to the histories of executions."""
-        self.db.batch("insert_history", [fields(row) for row in rows], now=now)
+        self.db.batch("insert_history", [row._asdict() for row in rows], now=now)
 
     def flag(self, ranges: Sequence[Range], now: int, wakes: bool = True) -> None:
         """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""

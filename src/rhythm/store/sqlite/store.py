@@ -108,6 +108,7 @@ from rhythm.store.verdicts import (
     refused,
     rescued_task,
     rescued_workflow,
+    result_and_error,
     terminated_row,
     turn_row,
     unfinished,
@@ -447,7 +448,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _tell(self, row: HistoryRow, now: int) -> None:
         """Adds to the history of an execution."""
-        self._all("insert_history", *row.astuple(), now)
+        self._all("insert_history", *row, now)
 
     def _full(self, turn: TurnCommit, root: str, started: int | None, now: int) -> str:
         """Why the turn must not start what it wants to; empty if it may, and then it is counted."""
@@ -491,9 +492,9 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
 
     def _write_children(self, turn: TurnCommit, root: str, now: int) -> None:
         for done in turn.done:
-            end = Ended(done.status, done.value)
+            result, error = result_and_error(done.status, done.value)
             place = dict(id=child_id(turn.id, done.n), parent_id=turn.id, child_no=done.n, root_id=root)
-            ended = dict(result=end.result, error=end.error, fence=turn.fence, worker=turn.worker, now=now)
+            ended = dict(result=result, error=error, fence=turn.fence, worker=turn.worker, now=now)
             self._all("insert_done", {**fields(done), **place, **ended})
         for new in turn.starts:
             if new.child_no not in turn.promoted:
@@ -569,13 +570,14 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
         took_us: int = 0,
     ) -> bool:
         """The one way to a terminal status; it wakes the parent. Without fence: nobody held it."""
+        result, error = result_and_error(ended.status, ended.value)
         row = self._one(
             "finish",
             {
                 "id": id,
                 "status": ended.status,
-                "result": ended.result,
-                "error": ended.error,
+                "result": result,
+                "error": error,
                 "now": now,
                 "fence": fence,
                 "worker": worker,
