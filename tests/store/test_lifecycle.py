@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
+from rhythm.store.access import Actor
 from rhythm.store.base import (
     TASK,
     WORKFLOW,
@@ -461,6 +462,14 @@ def test_an_attempt_that_does_not_count_is_not_told(store: Store, clock: Clock) 
     world.start("task")
     assert world.end(FAILED, retry_s=5.0, counts=False)
     assert (world.status(), world.told(), store.get(["w.1"])["w.1"].attempt) == (PENDING, [], 0)
+
+
+@pytest.mark.parametrize("kind", [workflow, task])
+@pytest.mark.parametrize("how", ["cancel", "terminate"])
+def test_one_that_is_named_twice_is_ended_once_and_recorded_once(store: Store, how: str, kind: Callable[[str], NewExecution]) -> None:
+    store.start([kind("x")])
+    assert getattr(store, how)(["x", "x"], Actor("ann")) == {"x": True}
+    assert rows(store, "SELECT action, object FROM audit") == [(f"execution.{how}", "x")]
 
 
 # what has ended stays as it is

@@ -730,7 +730,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
     def cancel(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
         with self._transaction():
             now = self.clock()
-            asked = {id: self._cancel(id, known, now) for id in ids if (known := self._find(id))}
+            asked = {id: self._cancel(id, known, now) for id in dict.fromkeys(ids) if (known := self._find(id))}
             self._record(actor, cancel_acts(id for id, changed in asked.items() if changed), now)
             return asked
 
@@ -759,7 +759,7 @@ class SqliteStore(SqliteApprovals, SqliteSchedules, SqliteOperating, base.Store)
             for id in workflows:
                 self._all("mark_terminated", {"id": id, "now": now})
             self._terminate(workflows, [id for id in live if id not in workflows], now)
-            self._record(actor, terminate_acts(id for id in ids if id in live), now)
+            self._record(actor, terminate_acts(id for id in dict.fromkeys(ids) if id in live), now)
             return {id: id in live for id in ids if known[id]}
 
     def end_terminated(self, limit: int) -> list[str]:
