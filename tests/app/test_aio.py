@@ -122,6 +122,16 @@ def test_public_names_are_listed_and_a_misspelt_one_is_told() -> None:
         rhythm.xyzzy  # noqa: B018
 
 
+def test_type_checkers_know_the_functions_of_the_module_whatever_they_meet_first(tmp_path: Path) -> None:
+    """They are inferred in a circle of imports: from the wrong side they were Any."""
+    user = tmp_path / "user.py"
+    user.write_text("import rhythm\nreveal_type(rhythm.list_executions)\nreveal_type(rhythm.schedules)\n")
+    root = Path(rhythm.__file__).parents[1]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", str(user)]
+    checked = subprocess.run(command, capture_output=True, text=True, env={"MYPYPATH": str(root), "PATH": ""}).stdout
+    assert checked.count('Revealed type is "def (') == 2, checked
+
+
 def test_strict_type_checkers_see_coroutines_and_their_results(tmp_path: Path) -> None:
     user = tmp_path / "user.py"
     user.write_text(

@@ -14,11 +14,12 @@ from rhythm.errors import NotInitialised
 from rhythm.worker.handlers import Task
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import Unpack, cast
 
+    from rhythm.app.aio import AsyncRhythm
     from rhythm.settings import Given
 
-    _aio = Rhythm().aio  # for type checkers alone: these names are made when they are asked for, below
+    _aio = cast(AsyncRhythm, None)  # for type checkers alone: these names are made when they are asked for, below
     start_workflow, start_many, queue_task, queue_many = _aio.start_workflow, _aio.start_many, _aio.queue_task, _aio.queue_many
     get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows.__call__
     signal, publish = _aio.signal, _aio.publish
