@@ -215,7 +215,7 @@ def test_every_diagnostic_has_a_heading_with_its_meaning_and_an_example_that_rai
 
 
 def test_every_code_of_a_failure_is_in_the_table() -> None:
-    folders = [ROOT / "src" / "rhythm" / name for name in ("vm", "engine", "worker", "store/sqlite", "store/postgres")]
+    folders = [ROOT / "src" / "rhythm" / name for name in ("vm", "engine", "worker", "store", "store/sqlite", "store/postgres")]
     sources = "".join(path.read_text(encoding="utf-8") for folder in folders for path in folder.glob("*.py"))
     used = set(re.findall(r'(?:Fault\(|__init__\(|"code": |"code", |error\(|(?:_failure|in_place_of|refused)\(\w+, )"([A-Z]\w+)"', sources))
     assert {_code(cells[0]) for cells in _table("code", "Errors")} == used
