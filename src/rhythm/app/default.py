@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rhythm.app.aio import AsyncRhythm
 from rhythm.app.application import Rhythm
 from rhythm.errors import NotInitialised
 from rhythm.worker.handlers import Task
@@ -16,10 +17,11 @@ from rhythm.worker.handlers import Task
 if TYPE_CHECKING:
     from typing import Unpack, cast
 
-    from rhythm.app.aio import AsyncRhythm
     from rhythm.settings import Given
 
-    _aio = cast(AsyncRhythm, None)  # for type checkers alone: these names are made when they are asked for, below
+    # For type checkers alone: these names are made when they are asked for, below. `AsyncRhythm` is imported
+    # above, at run time too: else mypy comes here before it knows the methods of that class, and takes them for Any.
+    _aio = cast(AsyncRhythm, None)
     start_workflow, start_many, queue_task, queue_many = _aio.start_workflow, _aio.start_many, _aio.queue_task, _aio.queue_many
     get, list_executions, result, trace, workflows = _aio.get, _aio.list, _aio.result, _aio.trace, _aio.workflows.__call__
     signal, publish = _aio.signal, _aio.publish
