@@ -537,6 +537,19 @@ def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, m
     assert error["message"].startswith("Rhythm itself failed in a turn of this workflow: ZeroDivisionError: a bug")
 
 
+def test_workflow_whose_handler_was_lost_fails_alone(make_world: MakeWorld) -> None:
+    """That would be a bug of the worker: the others are not to hear of it."""
+    world = make_world('return await task("value", { x: ctx.id, took: 1 })')
+    world.worker.narrator.complain = lambda what, id, detail: None
+    for id in ("a", "bad", "b"):
+        world.start(id=id)
+    while "bad.1" not in world.worker.attempts.running:
+        world.round()
+    world.worker.attempts.stop("bad.1")
+    assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
+    assert json.loads(world.inner.get(["bad"])["bad"].error or "")["code"] == "InternalError"
+
+
 @pytest.mark.parametrize(
     "wait", ["await sleep(1)", 'await signal("go", { timeout: 1, default: null })', 'await race([sleep(1), sleep(9)])',
              'try { await event("paid", { timeout: 1 }) } catch (e) { }'], ids=["sleep", "signal", "race", "event"],

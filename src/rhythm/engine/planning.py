@@ -198,6 +198,14 @@ def in_place_of(turn: TurnCommit, code: str, message: str) -> TurnCommit:
     return commit.replace(status=FAILED, value=error)
 
 
+def over_limit(turn: TurnCommit, refusal: str) -> TurnCommit:
+    """The workflow fails in place of a turn that would start more than there may be.
+
+    The tasks of its own that have ended keep their rows.
+    """
+    return in_place_of(turn, "LimitExceeded", refusal).replace(done=turn.done, statement=turn.statement)
+
+
 def task_in_place_of(end: TaskEnd, code: str, message: str) -> TaskEnd:
     """The task fails in place of an end that the store has refused."""
     error = dump_trusted({"code": code, "message": message, "data": None})

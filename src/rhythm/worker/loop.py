@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rhythm.engine.planning import in_place_of
+from rhythm.engine.planning import over_limit
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.store.base import Beat, Claim, Committed, Declaration, Store, TurnCommit
@@ -134,8 +134,7 @@ class Worker:
         """In place of a turn that would start more than there may be, the execution fails."""
         if answer.outcome != "full":
             return answer, turn
-        failure = in_place_of(turn, "LimitExceeded", answer.refusal)
-        instead = failure.replace(done=turn.done, statement=turn.statement)
+        instead = over_limit(turn, answer.refusal)
         return self.committer.commit([instead], [])[0], instead
 
     def _check_on_running(self) -> None:

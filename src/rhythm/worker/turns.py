@@ -216,7 +216,8 @@ class Turns:
         return self.planner.promote(at, long, known)
 
     def _failure(self, workflow: OwnedWorkflow, code: str, message: str) -> Planned:
-        return self.planner.failure(self._position(workflow), code, message)
+        # without its handlers: what is wrong may be that one of them is missing
+        return self.planner.failure(workflow.position({}), code, message)
 
     def _position(self, workflow: OwnedWorkflow) -> Position:
         """Where it stands, with the handlers that run for it here."""
