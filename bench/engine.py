@@ -36,7 +36,7 @@ def registering() -> None:
     for place in each():
         limit = place.raw(raw.queue, REGISTERED)[0]
         for what in ("new", "unchanged"):
-            took = timed(lambda store=place.app.store: store.register(definitions))
+            took = timed(lambda store=place.app.store: store.definitions.register(definitions))
             ours = f"{place.name}: register {REGISTERED} workflows, {what}"
             row(ours, show_s(took), f"as many rows alone: {show_s(limit)}", f"{took / limit:.1f} ×")
 

@@ -116,6 +116,40 @@ def test_the_rules_of_the_store_know_no_database_and_no_clock(name: str) -> None
     assert not [imported for imported in imports(path) if imported.startswith(("rhythm.store.sqlite", "rhythm.store.postgres"))]
 
 
+INTERFACES = sorted(path.stem for path in (SOURCE / "store" / "interfaces").glob("*.py") if path.stem not in ("__init__", "store"))
+
+
+def class_in(path: Path, end: str) -> ast.ClassDef:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.endswith(end)]
+    return found
+
+
+def test_a_store_has_these_roles_and_no_operation_beside_them() -> None:
+    store = class_in(SOURCE / "store" / "interfaces" / "store.py", "Store")
+    fields = {ast.unparse(node.target): ast.unparse(node.annotation) for node in store.body if isinstance(node, ast.AnnAssign)}
+    roles = {role: class_in(SOURCE / "store" / "interfaces" / f"{role}.py", "Store").name for role in INTERFACES}
+    assert {name: kind for name, kind in fields.items() if kind.endswith("Store")} == roles
+    assert len([node for node in store.body if isinstance(node, ast.FunctionDef)]) <= 8
+
+
+@pytest.mark.parametrize("role", INTERFACES)
+def test_a_role_is_small_and_one_module_of_each_database(role: str) -> None:
+    """In each database one class, of the common base and the interface: no tower, and no role inherits from another."""
+    interface = class_in(SOURCE / "store" / "interfaces" / f"{role}.py", "Store")
+    assert len([node for node in interface.body if isinstance(node, ast.FunctionDef)]) <= 12
+    for database in ("sqlite", "postgres"):
+        made = class_in(SOURCE / "store" / database / f"{role}.py", role.capitalize())
+        assert [ast.unparse(base) for base in made.bases] == [f"{database.capitalize()}Role", interface.name]
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_a_database_puts_its_store_together_and_nothing_else(database: str) -> None:
+    store = class_in(SOURCE / "store" / database / "store.py", "Store")
+    assert [ast.unparse(base) for base in store.bases] == ["Store"]
+    assert len([node for node in store.body if isinstance(node, ast.FunctionDef)]) <= 16
+
+
 def calls_of(name: str) -> set[str]:
     """The modules that call something of this name."""
     found = set()

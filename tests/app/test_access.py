@@ -69,8 +69,8 @@ def test_only_the_secret_that_was_shown_opens_and_only_while_the_token_is_valid(
 
 def test_use_is_noted_at_most_once_a_minute(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
     made, noted = app.create_token("ann"), list[str]()
-    touch = app.store.touch_token
-    monkeypatch.setattr(app.store, "touch_token", lambda id: (noted.append(id), touch(id)))
+    touch = app.store.access.touch_token
+    monkeypatch.setattr(app.store.access, "touch_token", lambda id: (noted.append(id), touch(id)))
     assert app.tokens()[0].last_used_at is None
     for _ in range(3):
         assert app.authenticate(made.secret)
@@ -90,7 +90,7 @@ def test_nobody_is_refused_because_the_use_could_not_be_noted(app: Rhythm, monke
     def busy(id: str) -> None:
         raise rhythm.StoreError("locked")
 
-    monkeypatch.setattr(app.store, "touch_token", busy)
+    monkeypatch.setattr(app.store.access, "touch_token", busy)
     assert app.authenticate(made.secret)
 
 
@@ -377,7 +377,7 @@ def test_a_token_decides_with_the_roles_that_it_has_in_that_moment(make_app: Mak
     rows(app.store, "UPDATE api_tokens SET expires_at = created_at + 86400000000 WHERE id = ?", [tokens["eve"].id])  # as it was made
     (row,) = app.audit(object=id)
     assert (row.action, row.actor, row.token, row.source) == ("approval.approve", "bob", tokens["bob"].id, "10.0.0.1")
-    assert (app.verify_audit().intact, app.store.check(3600.0)) == (True, [])
+    assert (app.verify_audit().intact, app.store.operating.check(3600.0)) == (True, [])
 
 
 def test_of_many_who_decide_at_once_one_is_recorded_and_the_chain_holds(make_app: MakeApp) -> None:
@@ -400,4 +400,4 @@ def test_of_many_who_decide_at_once_one_is_recorded_and_the_chain_holds(make_app
         thread.join()
     assert sorted(told) == ["already_decided"] * 27 + ["approved"] * 3
     assert sorted(row.object for row in app.audit(action="approval.approve")) == ids
-    assert (app.verify_audit().intact, app.store.check(3600.0)) == (True, [])
+    assert (app.verify_audit().intact, app.store.operating.check(3600.0)) == (True, [])

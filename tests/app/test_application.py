@@ -30,10 +30,10 @@ def plus(a: int, b: int) -> int:
 
 def test_schema_is_not_touched_without_auto_migrate_and_the_command_is_named(url: str) -> None:
     store = open_store(url)
-    if store.schema_version() == 0:  # the PostgreSQL schema of the tests has been migrated long ago
+    if store.schema.version() == 0:  # the PostgreSQL schema of the tests has been migrated long ago
         with pytest.raises(rhythm.StoreError, match="has no tables of Rhythm yet: run `rhythm migrate`"):
             Rhythm(url, (), environment={}, auto_migrate=False)
-        store.migrate()
+        store.schema.migrate()
     Rhythm(url, (), environment={}, auto_migrate=False).close()
     store.close()
 
@@ -42,8 +42,8 @@ def test_schema_is_not_touched_without_auto_migrate_and_the_command_is_named(url
 def test_schema_of_a_newer_rhythm_is_refused(tmp_path: Path, auto_migrate: bool) -> None:
     url = f"sqlite:///{tmp_path / 'rhythm.db'}"
     store: Any = open_store(url)
-    store.migrate()
-    store._db.execute("INSERT INTO schema_version VALUES (99, 'later', 0)")
+    store.schema.migrate()
+    store.db.connection.execute("INSERT INTO schema_version VALUES (99, 'later', 0)")
     store.close()
     with pytest.raises(rhythm.StoreError, match="the database has 99; upgrade Rhythm"):
         Rhythm(url, (), environment={}, auto_migrate=auto_migrate)
@@ -203,7 +203,7 @@ def test_many_are_started_in_one_transaction(make_app: MakeApp) -> None:
 def test_ten_thousand_starts_are_a_handful_of_statements(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app: Any = make_app(flows=(HOLD,))
     counted: list[int] = []
-    if hasattr(app.store, "db"):
+    if hasattr(app.store.db, "query"):  # PostgreSQL: on SQLite no statement is a way to somewhere else
         ask = app.store.db.query
         monkeypatch.setattr(app.store.db, "query", lambda *args: counted.append(1) or ask(*args))
     assert len(app.start_many("hold", range(10_000))) == 10_000
@@ -231,7 +231,7 @@ def test_delay_queue_priority_and_attributes_are_kept(make_app: MakeApp) -> None
     app = make_app(flows=(HOLD,))
     handle = app.start_workflow("hold", queue="slow", priority=3, delay="1h", attributes={"customer": "A1"})
     assert (handle.get().queue, handle.get().attributes) == ("slow", {"customer": "A1"})
-    assert app.store.claim("w", ["slow"], 10, 10.0) == []
+    assert app.store.claims.claim("w", ["slow"], 10, 10.0) == []
 
 
 def test_task_on_its_own_is_queued_and_run(make_app: MakeApp) -> None:
@@ -398,8 +398,8 @@ def test_log_and_progress_of_a_workflow_are_in_the_log_of_its_worker(make_app: M
 
 def set_patience(*stores: Any, milliseconds: int) -> None:
     for store in stores:
-        with store._lock:
-            store._db.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        with store.db.lock:
+            store.db.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
 
 
 def test_worker_outlives_a_database_that_does_not_answer_for_a_while(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -463,7 +463,7 @@ def test_what_a_worker_holds_is_given_back_before_anything_else_ends(make_app: M
     app = make_app(wait)
     worker, done = app.worker(), []
     parts: list[tuple[Any, str]] = [
-        (worker._store, "release"), (worker._store, "leave"), (worker._services, "close"), (worker._handlers, "close"),
+        (worker._store.claims, "release"), (worker._store.workers, "leave"), (worker._services, "close"), (worker._handlers, "close"),
         (worker._store, "close"),
     ]  # fmt: skip
     for owner, name in parts:
@@ -473,7 +473,7 @@ def test_what_a_worker_holds_is_given_back_before_anything_else_ends(make_app: M
     assert begun.wait(120)
     worker.stop(grace=0)
     may_end.set()
-    assert (done[0].endswith("Store.release"), len(done)) == (True, len(parts))
+    assert (done[0].endswith("Claims.release"), len(done)) == (True, len(parts))
 
 
 def _noted(call: Callable[..., Any], name: str, done: list[str]) -> Callable[..., Any]:

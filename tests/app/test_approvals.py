@@ -148,7 +148,7 @@ def test_of_fifty_who_decide_at_once_one_wins_and_the_others_are_told(working: W
     assert sorted(said)[:49] == ["already_decided"] * 49
     assert handle.result(WAIT)["answer"]["decision"] == sorted(said)[49]
     assert len(app.approval(approval.id).decisions) == 1
-    assert app.store.check(0.0) == []
+    assert app.store.operating.check(0.0) == []
 
 
 def test_an_approval_that_nobody_decides_expires(working: Working) -> None:
@@ -180,14 +180,14 @@ def test_an_escalation_asks_the_next_role_and_forgets_what_the_first_has_said(wo
 def test_a_refusal_is_about_the_row_that_was_judged_whatever_happened_since(working: Working, monkeypatch: pytest.MonkeyPatch) -> None:
     app = working(order(', escalate: "director"'))
     approval = asked(app, app.start_workflow("order", {"id": 7}).id)
-    decide = app.store.decide
+    decide = app.store.people.decide
 
     def overtaken(id: str, wanted: Decision) -> Verdict | None:
         verdict = decide(id, wanted)
         decide(id, Decision(ann("manager"), "escalate"))  # somebody acts before the first one is answered
         return verdict
 
-    monkeypatch.setattr(app.store, "decide", overtaken)
+    monkeypatch.setattr(app.store.people, "decide", overtaken)
     with pytest.raises(rhythm.Denied, match="does not hold the role `manager`"):
         app.approve(approval.id, by=Actor("bob", ("clerk",)))
     assert app.approval(approval.id).role == "director"

@@ -88,7 +88,7 @@ def test_tasks_that_end_badly_fail_alone_and_say_why(make_app: MakeApp) -> None:
             with pytest.raises(rhythm.ExecutionFailed, match=f"task `{task.__name__}` failed: .*{message}"):
                 handles[task].result("60s")
         assert app.start_workflow("fine").result("60s") == "fine"
-    assert not app.store.check(60.0)
+    assert not app.store.operating.check(60.0)
 
 
 def test_unknown_task_waits_for_a_worker_that_has_it_and_then_fails(make_app: MakeApp) -> None:
@@ -118,7 +118,7 @@ def test_runner_goes_on_when_its_connections_are_cut(schemas: Schemas) -> None:
     runs.register({program.name: (program, flow) for program in compile_flow(flow, "main.flow").programs_or_raise()})
     assert runs.run("main", id="run") == 10
     assert ran == [0, 1, 2, 3, 4], "no answer is not a failure: what has run is not run again"
-    assert not store.check(60.0)
+    assert not store.operating.check(60.0)
 
 
 def test_database_that_does_not_come_back_is_told(schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_worker_that_is_stopped_while_the_database_is_away_stops(make_app: MakeA
         raise rhythm.StoreError("it is away")
 
     for call in ("commit", "witness"):
-        monkeypatch.setattr(worker._store, call, nobody)
+        monkeypatch.setattr(worker._store.turns, call, nobody)
     worker.start()
     app.start_workflow("fine")
     while not away:

@@ -12,7 +12,8 @@ import rhythm
 from rhythm.app import Rhythm
 from rhythm.app.explain import ASKED
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import NewSignal, Reach
+from rhythm.store.interfaces.executions import Reach
+from rhythm.store.interfaces.messages import NewSignal
 from tests.app.conftest import MakeApp
 from tests.app.test_operating import until
 from tests.support.stores import ready_rows
@@ -74,8 +75,10 @@ def test_why_reads_no_results_of_what_was_awaited_and_has_come(make_app: MakeApp
     app = make_app(flows=(ONE, WAITS))
     with app.worker():
         app.start_workflow("main", GIVEN, id="x")
-        until(lambda: app.get("x").status == "suspended" and len(app.store.children("x")) == CHILDREN and ready_rows(app.store) == [])
-    app.store.signal(NewSignal("noise", "x", "noise", "null"), 100)  # a worker would look, and find nothing to do
+        until(
+            lambda: app.get("x").status == "suspended" and len(app.store.reading.children("x")) == CHILDREN and ready_rows(app.store) == []
+        )
+    app.store.messages.signal(NewSignal("noise", "x", "noise", "null"), 100)  # a worker would look, and find nothing to do
     whats = [reason.what for reason in app.why("x").reasons]
     assert whats == ["it waits for the signal `go`"]
     assert peak(lambda: app.why("x")) < 20 * SIZE
@@ -86,10 +89,10 @@ def test_why_asks_a_bounded_number_of_a_tree(make_app: MakeApp, monkeypatch: pyt
     app = make_app(flows=(TREE,))
     with app.worker():
         app.start_workflow("main", 3, id="x")
-        until(lambda: len(app.store.family("x", Reach.by(DEFAULT_LIMITS)).executions) == 85 and ready_rows(app.store) == [])
+        until(lambda: len(app.store.executions.family("x", Reach.by(DEFAULT_LIMITS)).executions) == 85 and ready_rows(app.store) == [])
     asked = list[str]()
-    standing = app.store.standing
-    monkeypatch.setattr(app.store, "standing", lambda ids: asked.extend(ids) or standing(ids))
+    standing = app.store.operating.standing
+    monkeypatch.setattr(app.store.operating, "standing", lambda ids: asked.extend(ids) or standing(ids))
     assert len(app.why("x").reasons) < 10 * 5
     assert len(asked) < 10 * 6
     assert ASKED == 100
@@ -105,9 +108,9 @@ def test_retry_reads_no_payloads_and_has_them(make_app: MakeApp) -> None:
         made.append(id)
 
     assert peak(retry) < 20 * SIZE
-    children = app.store.children(made[-1])
-    assert [child.result for child in children[:CHILDREN]] == [child.result for child in app.store.children("x")[:CHILDREN]]
-    assert {len(child.inputs) for child in children[:CHILDREN]} == {len(app.store.get(["x"])["x"].inputs)}
+    children = app.store.reading.children(made[-1])
+    assert [child.result for child in children[:CHILDREN]] == [child.result for child in app.store.reading.children("x")[:CHILDREN]]
+    assert {len(child.inputs) for child in children[:CHILDREN]} == {len(app.store.reading.get(["x"])["x"].inputs)}
 
 
 def test_retry_of_a_family_that_is_too_large_is_refused_and_one_from_the_start_is_not(make_app: MakeApp) -> None:

@@ -37,4 +37,4 @@ def test_retry_goes_on_from_a_large_snapshot(make_app: MakeApp) -> None:
             first.result("120s")
         assert app.retry(first.id).result("120s") == 800_000
     assert calls == ["much", "fragile", "fragile"]
-    assert not app.store.check(60.0)
+    assert not app.store.operating.check(60.0)

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from rhythm.app import Rhythm
-from rhythm.store.base import CLAIMED, FREE, Beat, Claim, NewSignal
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.workers import Beat
+from rhythm.store.lifecycle import CLAIMED, FREE
 from tests.app.conftest import MakeApp
 from tests.app.test_operating import until
 from tests.support.stores import ready_rows
@@ -37,9 +40,9 @@ def parked(app: Rhythm) -> str:
 
 def looking(app: Rhythm, id: str) -> Claim:
     """A worker has claimed it, and has not decided anything yet. What woke it is nothing that it waits for."""
-    app.store.signal(NewSignal(f"{id}#noise", id, "noise", "null"), 100)
+    app.store.messages.signal(NewSignal(f"{id}#noise", id, "noise", "null"), 100)
     assert ready_rows(app.store)[0][:2] == (id, FREE)
-    [claim] = app.store.claim("w", ["default"], 1, 60.0)
+    [claim] = app.store.claims.claim("w", ["default"], 1, 60.0)
     assert ready_rows(app.store)[0][:2] == (id, CLAIMED)
     return claim
 
@@ -56,7 +59,7 @@ def read(app: Rhythm, id: str) -> dict[str, Any]:
         "brief": [one.as_json() for one in app.list(brief=True)],
         "lists": {status: [one.id for one in app.list(status=status)] for status in statuses},
         "counts": {status: app.bulk("terminate", status=status, dry_run=True).matched for status in statuses},
-        "stamp": app.store.stamps([id]),
+        "stamp": app.store.reading.stamps([id]),
     }
 
 
@@ -70,7 +73,7 @@ def test_nothing_that_people_read_changes_while_a_worker_merely_looks(make_app: 
     assert before["brief"] == [before["get"] | {"inputs": None, "awaiting": None}]
     claim = looking(app, id)
     assert read(app, id) == before
-    app.store.release({id: claim.fence})
+    app.store.claims.release({id: claim.fence})
     assert read(app, id) == before
 
 
@@ -96,9 +99,9 @@ def test_what_has_not_begun_and_what_runs_its_own_tasks_is_seen_as_running(make_
 
     app = make_app(slow, flows=('workflow main() {\n  await task("slow")\n}', SIGNAL.replace("main", "other")))
     app.start_workflow("other", id="o")
-    [claim] = app.store.claim("w", ["default"], 1, 60.0)
+    [claim] = app.store.claims.claim("w", ["default"], 1, 60.0)
     assert (app.get("o").status, [one.id for one in app.list(status="running")]) == ("running", ["o"])
-    app.store.release({"o": claim.fence})
+    app.store.claims.release({"o": claim.fence})
     assert app.get("o").status == "pending"
     with app.worker():
         handle = app.start_workflow("main", id="m")
@@ -116,8 +119,8 @@ def test_a_turn_that_has_something_to_go_on_with_is_told_by_why(make_app: MakeAp
     app.approve(asked.id, by="ann")
     [reason] = app.why(id).reasons
     assert reason.what == "it is ready, and no worker is there"
-    app.store.beat(Beat("w", "box", 71, ("default",), 20, 3, False, "0.1"), {}, 60.0)
-    app.store.claim("w", ["default"], 1, 60.0)
+    app.store.workers.beat(Beat("w", "box", 71, ("default",), 20, 3, False, "0.1"), {}, 60.0)
+    app.store.claims.claim("w", ["default"], 1, 60.0)
     [reason] = app.why(id).reasons
     assert reason.what == "it is with worker w"
 
@@ -146,6 +149,6 @@ def test_the_attempt_of_a_workflow_is_not_how_often_it_was_looked_at(make_app: M
     app = make_app(flows=(SIGNAL,))
     id = parked(app)
     for _ in range(3):
-        claim = looking(app, id) if not ready_rows(app.store) else app.store.claim("w", ["default"], 1, 60.0)[0]
-        app.store.release({id: claim.fence})
+        claim = looking(app, id) if not ready_rows(app.store) else app.store.claims.claim("w", ["default"], 1, 60.0)[0]
+        app.store.claims.release({id: claim.fence})
     assert app.get(id).attempt == 0

@@ -13,7 +13,7 @@ import rhythm
 from rhythm.app import Rhythm
 from rhythm.app.bulk import AT_ONCE, BulkView
 from rhythm.engine.doctor import examine
-from rhythm.store.base import Beat
+from rhythm.store.interfaces.workers import Beat
 from tests.app.conftest import MakeApp
 from tests.support.stores import rows
 
@@ -203,14 +203,14 @@ def test_why_names_nobody_of_a_queue_out_of_scope(make_app: MakeApp) -> None:
         return [(reason.what, reason.commands) for reason in app.why("h", scope=scope).reasons]
 
     assert told("order*")[0][0] == "it is ready, and no worker serves the queue `payroll`"
-    app.store.beat(BEAT.replace(queues=("payroll",)), {}, 60)
+    app.store.workers.beat(BEAT.replace(queues=("payroll",)), {}, 60)
     assert told("order*") == [("it is ready in the queue `payroll`", ())]
     assert told("order*", "pay*") == why(app, "h") == [("it is ready in the queue `payroll`; one worker serves it", ())]
     app.pause_queue("payroll", "salaries are wrong", "ada")
     assert told("order*") == [("it is in the queue `payroll`, which was paused", ())]
     assert "ada: salaries are wrong" in told("pay*")[0][0]
     app.resume_queue("payroll")
-    assert [claim.id for claim in app.store.claim(BEAT.worker, ["payroll"], 1, 60.0)] == ["h"]
+    assert [claim.id for claim in app.store.claims.claim(BEAT.worker, ["payroll"], 1, 60.0)] == ["h"]
     assert (told("order*"), told("pay*")) == ([("it is with a worker", ())], [(f"it is with worker {BEAT.worker}", ())])
 
 
@@ -220,7 +220,7 @@ def test_why_says_that_nobody_serves_a_queue_or_that_it_is_paused(make_app: Make
     app.start_workflow("hold", id="d", delay="1h")
     nobody = ("it is ready, and no worker serves the queue `slow`", ("rhythm worker --app FILE --queues slow",))
     assert why(app, "h") == [nobody]
-    app.store.beat(BEAT.replace(queues=("slow",)), {}, 60)
+    app.store.workers.beat(BEAT.replace(queues=("slow",)), {}, 60)
     assert why(app, "h") == [("it is ready in the queue `slow`; one worker serves it", ())]
     app.pause_queue("slow", "the bank is down", "ada")
     paused = "it is in the queue `slow`, which was paused by ada: the bank is down"
@@ -313,8 +313,8 @@ def test_why_names_the_worker_that_has_it(make_app: MakeApp) -> None:
 def test_why_says_when_the_worker_that_has_it_is_dead_or_gone(make_app: MakeApp) -> None:
     app = make_app()
     app.queue_task("somewhere", id="t", retries=2)
-    app.store.beat(BEAT, {}, 60)
-    app.store.claim("box-1", ["default"], 1, 60)
+    app.store.workers.beat(BEAT, {}, 60)
+    app.store.claims.claim("box-1", ["default"], 1, 60)
     assert why(app, "t") == [("it is with worker box-1, attempt 1 of 3", ())]
     rows(app.store, "UPDATE worker_heartbeats SET beat_at = beat_at - 100000000")
     (dead,) = app.why("t").reasons

@@ -56,12 +56,12 @@ def paused(app: rhythm.Rhythm, handle: rhythm.Handle) -> rhythm.ApprovalView:
 def test_context_preserved_across_pause(app: rhythm.Rhythm) -> None:
     handle = app.start_workflow("cycles", {"deep": {"list": [1, {"x": None}], "text": "ü"}})
     approval = paused(app, handle)
-    before = app.store.load([handle.id])[0].snapshot
+    before = app.store.turns.load([handle.id])[0].snapshot
     app.pause(handle, "look", by="ops")
     app.resume(handle, by="ops")
     app.pause(handle, by="ops")
     app.resume(handle, "again", by="ops")
-    assert app.store.load([handle.id])[0].snapshot == before
+    assert app.store.turns.load([handle.id])[0].snapshot == before
     for n in range(3):
         app.approve((approval := until(lambda: app.approvals(execution=handle).items)[0]).id, by=f"person {n}")
     assert handle.result(WAIT)["seen"] == [["person 0", 0], ["person 1", 10], ["person 2", 20]]
@@ -129,4 +129,4 @@ def test_multiple_pause_cycles(app: rhythm.Rhythm) -> None:
     assert result["seen"] == [["ann", 0], ["ann", 10], ["ann", 20]]
     assert [each.triggered_by for each in app.resume_requests(handle)] == ["approval", "manual"] * 3
     assert all(each.executed_at is not None for each in app.resume_requests(handle))
-    assert app.store.check(0.0) == []
+    assert app.store.operating.check(0.0) == []

@@ -13,6 +13,7 @@ import pytest
 import rhythm
 from rhythm.store.sqlite.store import SqliteStore
 from tests.app.conftest import MakeApp
+from tests.support.around import ROLES
 from tests.support.stores import rows
 
 
@@ -55,6 +56,9 @@ class Silent:
         self.over = over
 
     def __getattr__(self, name: str) -> Any:
+        if name in ROLES:
+            return self
+
         def wait(*args: Any, **kwargs: Any) -> Any:
             self.over.wait()
             raise rhythm.StoreError("it was silent")
@@ -108,7 +112,7 @@ def test_a_worker_that_was_never_started_is_closed_with_its_application(make_app
     for worker in (stopped, left):
         if isinstance(worker._store, SqliteStore):
             with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-                worker._store._db.execute("SELECT 1")
+                worker._store.db.connection.execute("SELECT 1")
 
 
 def test_mistakes_are_said(make_app: MakeApp) -> None:

@@ -83,7 +83,7 @@ def test_of_all_only_those_that_had_not_completed_run_again(make_app: MakeApp, b
     app = make_app(bank.step, bank.fragile, owner_run=owner_run)
     with app.worker():
         id = failed(app, flow)
-        done = {child.inputs: child.status for child in app.store.children(id)}
+        done = {child.inputs: child.status for child in app.store.reading.children(id)}
         assert mended(app, bank, id) == ["before", "a", "b!", "c"]
     again = {name for name in ("a", "b", "c") if done.get(f'{{"name":"{name}"}}') != "completed"}
     assert sorted(bank.calls) == sorted(again)
@@ -164,7 +164,7 @@ def test_what_would_only_fail_again_is_refused_with_advice(make_app: MakeApp, ba
         with pytest.raises(rhythm.NotRetryable, match=REPEATED) as refused:
             app.retry(id)
         assert f"(`rhythm retry {id} --from-start`; in Python `retry(id, from_start=True)`)" in str(refused.value)
-        assert app.store.retries(id) == []
+        assert app.store.executions.retries(id) == []
         bank.calls.clear()
         app.register("workflow main(inputs) {\n  return 7\n}")
         assert app.retry(id, from_start=True).result(WAIT) == 7
@@ -380,11 +380,11 @@ def test_retries_follow_one_another_until_one_has_completed(make_app: MakeApp, b
         with pytest.raises(rhythm.NotRetryable, match=f"was retried as {second.id}, which failed in turn: retry {second.id} instead"):
             app.retry(id)
         assert mended(app, bank, second.id) == "a!"
-        (third,) = app.store.retries(second.id)
+        (third,) = app.store.executions.retries(second.id)
         with pytest.raises(rhythm.NotRetryable, match=f"^{second.id} was retried as {third.id}, which completed$"):
             app.retry(second.id)
         assert app.retry(second.id, from_start=True).result(WAIT) == "a!"
-    assert app.store.retries(second.id)[0] == third
+    assert app.store.executions.retries(second.id)[0] == third
 
 
 def test_retry_that_was_cancelled_is_the_one_to_go_on_from(make_app: MakeApp, bank: Bank) -> None:

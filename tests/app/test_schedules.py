@@ -376,8 +376,8 @@ def test_what_to_do_is_worked_out_while_nobody_is_locked_out(app: Rhythm, url: s
     def slow(due: Due, *args: Any) -> Firing | None:
         if not seen:
             seen.append(due.schedule.name)
-            other.pause_queue("elsewhere", True, Actor("ada"), "")
-            other.change_schedule("s", lambda before, now: before and before.replace(inputs='"newer"'))
+            other.workers.pause_queue("elsewhere", True, Actor("ada"), "")
+            other.schedules.change("s", lambda before, now: before and before.replace(inputs='"newer"'))
         return fire(due, *args)
 
     monkeypatch.setattr(engine, "fire", slow)
@@ -417,13 +417,13 @@ def test_no_transaction_starts_very_many_executions(app: Rhythm, monkeypatch: py
     for n in range(3):
         app.schedule(f"s{n}", "report", every=60, overlap="allow", catch_up=300)
         make_due(app, f"s{n}", slots_ago=299)
-    fire, sizes = app.store.fire_schedules, list[int]()
+    fire, sizes = app.store.schedules.fire, list[int]()
 
     def counted(firings: Any, actor: Any = None) -> Any:
         sizes.append(sum(len(firing.fires) for firing in firings))
         return fire(firings, actor)
 
-    monkeypatch.setattr(app.store, "fire_schedules", counted)
+    monkeypatch.setattr(app.store.schedules, "fire", counted)
     for _ in range(4):
         tick(app)
     assert (sum(sizes), len(started_all(app))) == (900, 900)

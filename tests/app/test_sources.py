@@ -10,7 +10,7 @@ from rhythm.ir.codec import dump_program, dump_within, load_program
 from rhythm.lang.flow.compile import compile_flow
 from rhythm.lang.languages import compile_text
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import Definition
+from rhythm.store.interfaces.definitions import Definition
 from tests.support.stores import MakeStore, rows
 
 
@@ -93,7 +93,7 @@ def test_the_stored_form_is_the_same_in_parts_and_as_a_whole() -> None:
 
 def test_a_process_keeps_the_programs_that_it_used_last_within_bounds(app: Rhythm) -> None:
     app.register(many(6))
-    one = len(app.store.program("w0", app.workflow("w0").version) or "")
+    one = len(app.store.definitions.program("w0", app.workflow("w0").version) or "")
     cache = ProgramCache(DEFAULT_LIMITS.replace(cached_programs=4, cached_program_bytes=4 * one - 1))
     first = cache.get(app.store, "w0")
     for name in ("w1", "w0", "w2", "w0", "w3", "w0", "w4"):
@@ -111,7 +111,7 @@ def test_a_process_keeps_the_programs_that_it_used_last_within_bounds(app: Rhyth
 
 
 def test_workflows_are_listed_all_or_page_by_page(app: Rhythm) -> None:
-    app.store.register([Definition(f"w{n:04}", "1", "flow", "", "{}") for n in range(1500)])
+    app.store.definitions.register([Definition(f"w{n:04}", "1", "flow", "", "{}") for n in range(1500)])
     assert len(app.workflows()) == 1500
     assert [view.name for view in app.workflows(2, "w0007")] == ["w0008", "w0009"]
     assert app.workflow("w0009").version == "1"

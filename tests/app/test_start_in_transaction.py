@@ -31,7 +31,7 @@ def connection(app: Rhythm, request: pytest.FixtureRequest) -> Iterator[Any]:
     """A connection with a table of the user's, rows as dictionaries, and a path of its own."""
     opened: Any
     if isinstance(app.store, SqliteStore):
-        opened = sqlite3.connect(app.store.path)
+        opened = sqlite3.connect(app.store.db.path)
         opened.row_factory = lambda cursor, row: {column[0]: value for column, value in zip(cursor.description, row, strict=True)}
     else:
         assert isinstance(app.store, PostgresStore)
@@ -84,8 +84,8 @@ def test_conflict_undoes_the_start_alone_and_leaves_the_callers_own_work(app: Rh
 
 def wait_until_another_is_blocked(app: Rhythm) -> None:
     if isinstance(app.store, SqliteStore):
-        while app.store._lock.acquire(timeout=0.1):  # not only for a moment
-            app.store._lock.release()
+        while app.store.db.lock.acquire(timeout=0.1):  # not only for a moment
+            app.store.db.lock.release()
     else:
         assert isinstance(app.store, PostgresStore)
         with psycopg.connect(app.store.db.url, autocommit=True) as admin:

@@ -11,7 +11,7 @@ from rhythm.app import executions as executions_module
 from rhythm.app.views import TraceStep, line_of, moment
 from rhythm.engine.payload import load
 from rhythm.store import reading
-from rhythm.store.base import TASK, WORKFLOW
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.app.conftest import MakeApp
 from tests.support.counting import counting
 from tests.support.stores import rows
@@ -56,21 +56,21 @@ def app(make_app: MakeApp) -> Rhythm:
 
 def told(app: Rhythm, id: str) -> list[TraceStep]:
     """What happened, gathered execution by execution: by another way, and without an order."""
-    steps, waiting = list[TraceStep](), [app.store.get([id])[id]]
+    steps, waiting = list[TraceStep](), [app.store.reading.get([id])[id]]
     for row in waiting:
         program = app.program(row.name, row.version) if row.type == WORKFLOW else None
         steps.append(TraceStep(moment(row.created_at), row.id, "started", row.name, detail=load(row.inputs)))
         if row.finished_at is not None:
             steps.append(TraceStep(moment(row.finished_at), row.id, row.status, row.name, detail=load(row.result or row.error or "null")))
-        for each in app.store.history(row.id):
+        for each in app.store.reading.history(row.id):
             if row.finished_at is None or each.at < row.finished_at:
                 line = None if row.type == TASK else line_of(program, each.statement)
                 detail = load(each.error) if each.error else None
                 steps.append(TraceStep(moment(each.at), row.id, each.cause, row.name, line, detail, each.worker))
-        for request in app.store.resumes(row.id):
+        for request in app.store.people.resumes(row.id):
             how = {"triggered_by": request.triggered_by, "triggered_by_id": request.triggered_by_id, "data": load(request.trigger_data)}
             steps.append(TraceStep(moment(request.requested_at), row.id, "resumed", row.name, detail={**how, "reason": request.reason}))
-        waiting += app.store.children(row.id)
+        waiting += app.store.reading.children(row.id)
     return steps
 
 
@@ -184,8 +184,8 @@ def test_a_page_ends_when_it_is_large_and_what_is_not_on_it_is_not_read(app: Rhy
 
 
 def test_a_trace_has_its_limits(app: Rhythm, ran: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rhythm.store.postgres import store as postgres
-    from rhythm.store.sqlite import store as sqlite
+    from rhythm.store.postgres import reading as postgres
+    from rhythm.store.sqlite import reading as sqlite
 
     for module in (postgres, sqlite):
         monkeypatch.setattr(module, "TRACED", 2)

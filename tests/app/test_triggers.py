@@ -27,19 +27,19 @@ def test_an_event_starts_a_workflow_and_its_events_start_others(make_app: MakeAp
         assert results(app, "ship") == [["shipped", 7]]
     (shipped,) = app.list("ship")
     assert (shipped.queue, shipped.attributes["event_type"]) == ("orders", "order.paid")
-    started = {row.name: row.started_by for row in app.store.get([e.id for e in app.list()]).values()}
+    started = {row.name: row.started_by for row in app.store.reading.get([e.id for e in app.list()]).values()}
     assert started == {"pay": "ada", "ship": "ada"}
 
 
 def test_a_text_that_does_not_compile_leaves_the_trigger_as_it_was(make_app: MakeApp) -> None:
     app = make_app(flows=(SHIP,))
-    before = app.store.triggers()
+    before = app.store.definitions.triggers()
     with pytest.raises(rhythm.FlowError):
         app.register(SHIP.replace("inputs.order", "nothing.here"), PAY)
-    assert app.store.triggers() == before
+    assert app.store.definitions.triggers() == before
     app.publish("order.paid", {"order": 1})
     (started,) = app.list("ship")
-    assert app.store.get([started.id])[started.id].version == before[0].version
+    assert app.store.reading.get([started.id])[started.id].version == before[0].version
 
 
 def test_a_workflow_that_is_registered_without_on_is_started_no_more(make_app: MakeApp) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError
-from rhythm.store.base import WORKFLOW, NewExecution, NewSignal
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.open import open_store
 from tests.chaos.programs import Case, case_of, compiled
 from tests.chaos.server import until
@@ -26,7 +28,7 @@ class Load:
 
     def __init__(self, url: str, seed: int, distinct: int) -> None:
         self.store = open_store(url)
-        self.store.migrate()
+        self.store.schema.migrate()
         self.seed, self.chance, self.distinct = seed, Random(f"load {seed}"), distinct
         self.cases: list[Case] = []
         self.started: dict[str, Case] = {}  # with an answer
@@ -52,12 +54,12 @@ class Load:
     def start(self, name: str, text: str, inputs: Iterable[Any], result: Any = None) -> list[str]:
         """Starts a workflow of the scenario's own once for each of these inputs, all at once; its ids."""
         made = compiled(name, text, Expected("completed", result))
-        self.store.register(made.definitions)
+        self.store.definitions.register(made.definitions)
         first = sum(id.startswith(f"{name}-") for id in self.started)
         new = [
             NewExecution(f"{name}-{first + i}", WORKFLOW, name, "default", json.dumps(one), made.version) for i, one in enumerate(inputs)
         ]
-        self.store.start(new)
+        self.store.executions.start(new)
         self.started |= {row.id: made for row in new}
         self.extra += len(new)
         return [row.id for row in new]
@@ -72,7 +74,7 @@ class Load:
         if not self.waiting:
             return
         new = [NewExecution(id, WORKFLOW, case.name, "default", "null", case.version) for id, case in self.waiting.items()]
-        self.store.start(new)
+        self.store.executions.start(new)
         for id, case in self.waiting.items():
             first = time.monotonic() + self.chance.random()
             for i, (name, payload) in enumerate(case.signals):
@@ -84,14 +86,14 @@ class Load:
     def _case(self, number: int) -> Case:
         if number == len(self.cases):
             made = case_of(self.seed, number)
-            self.store.register(made.definitions)
+            self.store.definitions.register(made.definitions)
             self.cases.append(made)
         return self.cases[number]
 
     def _send(self) -> None:
         self.signals.sort(key=lambda due: due[0])
         while self.signals and self.signals[0][0] <= time.monotonic():
-            answer = self.store.signal(self.signals[0][1], 1000)
+            answer = self.store.messages.signal(self.signals[0][1], 1000)
             signal = self.signals.pop(0)[1]
             if answer in ("sent", "duplicate"):
                 self.sent.append(signal.id)  # else it has ended without waiting for it: its result is wrong
@@ -113,7 +115,7 @@ class Load:
         """Results that are not those of the reference, and programs without a result."""
         ids, found = list(self.started), []
         for i in range(0, len(ids), BATCH):
-            there = self.store.get(ids[i : i + BATCH])
+            there = self.store.reading.get(ids[i : i + BATCH])
             for id in ids[i : i + BATCH]:
                 execution, expected = there.get(id), self.started[id].expected
                 if execution is None or execution.finished_at is None:

@@ -105,11 +105,11 @@ def taken_for_poison(w: World, given: Sequence[Given]) -> list[str]:
 
 
 def unended(w: World, given: Sequence[Given]) -> list[str]:
-    found = w.load.store.get([one.id for one in given]) if given else {}
+    found = w.load.store.reading.get([one.id for one in given]) if given else {}
     return [id for id, execution in found.items() if execution.finished_at is None]
 
 
 def errors_of(w: World, given: Sequence[Given]) -> dict[str, str]:
-    found = w.load.store.get([one.id for one in given])
+    found = w.load.store.reading.get([one.id for one in given])
     errors = {id: json.loads(execution.result or "null") for id, execution in found.items() if execution.finished_at is not None}
     return {id: f"{error['code']}: {error['message']}" for id, error in errors.items() if error}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rhythm.engine.definitions import definition_of
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.base import Definition
+from rhythm.store.interfaces.definitions import Definition
 from tests.engine.simulated_programs import CHAIN, CLEANUP, FAMILIES, FIXED, LETTERS, RACES, SIGNALS
 from tests.support.generate import program as generated
 from tests.support.reference import Expected

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 
-from rhythm.store.base import NewSignal
+from rhythm.store.interfaces.messages import NewSignal
 from tests.chaos.report import Figure, at_least, at_most, spread
 from tests.chaos.server import Server, own_server, until
 from tests.chaos.world import SHORT, World, world
@@ -32,7 +32,7 @@ def scenario(seed: int, scale: float) -> list[Figure]:
         asked = watched(server, partial(time.sleep, watch_s))
         late_s = due_at_once(w, count, server)
         latency_s = signals_at_once(w, count)
-        w.load.store.cancel(asleep)
+        w.load.store.executions.cancel(asleep)
         for id in asleep:
             del w.load.started[id]
         return [
@@ -75,7 +75,7 @@ def signals_at_once(w: World, count: int) -> list[float]:
     ids = w.load.start("waiting", WAITING, [None] * count)
     parked(w, 2 * count)
     for id in ids:
-        w.load.store.signal(NewSignal(f"{id}#go", id, "go", "null"), 1000)
+        w.load.store.messages.signal(NewSignal(f"{id}#go", id, "go", "null"), 1000)
     ended(w, "waiting", count)
     received = "SELECT e.finished_at - s.received_at FROM executions e JOIN workflow_signals s ON s.execution_id = e.id"
     return [us / 1e6 for (us,) in w.load.query(f"{received} WHERE e.name = 'waiting' AND e.finished_at IS NOT NULL")]

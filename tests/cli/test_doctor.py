@@ -10,8 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
-from rhythm.store.base import TASK, WORKFLOW, Definition, NewExecution, Store
 from rhythm.store.doctor import RULES
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from rhythm.store.open import open_store
 from rhythm.store.sqlfile import migrations
 from rhythm.store.sqlite.store import SqliteStore
@@ -31,13 +34,13 @@ def database(request: pytest.FixtureRequest, shell: Shell) -> Iterator[Database]
     if request.param == "sqlite":
         url = "sqlite:///rhythm.db"
         store: Store = SqliteStore(str(shell.folder / "rhythm.db"))
-        store.migrate()
+        store.schema.migrate()
     else:
         schemas: Schemas = request.getfixturevalue("schemas")
         url, store = f"{schemas.url}{'&' if '?' in schemas.url else '?'}schema={schemas.name}", schemas.empty_store()
         schemas.admin.execute("SELECT pg_stat_reset()")  # what other tests have left behind is not this one's advice
-    store.register([Definition("main", "1", "flow", "", "{}")])
-    store.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
+    store.definitions.register([Definition("main", "1", "flow", "", "{}")])
+    store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
     yield Database(url, store)
     store.close()
 
@@ -77,7 +80,7 @@ def test_json_is_one_document(shell: Shell, database: Database) -> None:
 
 
 def test_of_many_findings_some_are_told_and_all_are_counted(shell: Shell, database: Database) -> None:
-    database.store.start([NewExecution(f"t{i:02}", TASK, "t", "default") for i in range(24)])
+    database.store.executions.start([NewExecution(f"t{i:02}", TASK, "t", "default") for i in range(24)])
     rows(database.store, "DELETE FROM ready")
     ran = shell.rhythm("doctor", "--database", database.url)
     assert "  … and 5 more\n" in ran.stdout
@@ -165,8 +168,8 @@ def test_looking_at_a_foreign_file_changes_nothing_in_it(shell: Shell) -> None:
 
 def test_damaged_file_is_exit_2(shell: Shell) -> None:
     store = open_store(f"sqlite:///{shell.folder}/rhythm.db")
-    store.migrate()
-    store.start([NewExecution(f"w{i}", WORKFLOW, "main", "default", version="1") for i in range(500)])
+    store.schema.migrate()
+    store.executions.start([NewExecution(f"w{i}", WORKFLOW, "main", "default", version="1") for i in range(500)])
     store.close()
     file = shell.folder / "rhythm.db"
     data = bytearray(file.read_bytes())

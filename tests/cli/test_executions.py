@@ -456,7 +456,7 @@ def test_show_tells_what_an_execution_waits_for_and_until_when(rhythm: Command, 
 def test_show_leaves_out_of_a_group_what_has_ended(rhythm: Command, app: Rhythm) -> None:
     app.register('workflow group(inputs) {\n  let a = await all([task("charge", { order: "A" }), sleep("1h")])\n  return a\n}')
     id = app.start_workflow("group").id
-    until(app, id, lambda seen: any(child.finished_at for child in app.store.children(seen.id)))
+    until(app, id, lambda seen: any(child.finished_at for child in app.store.reading.children(seen.id)))
     assert "\nwaits for   a timer (line 2)\n            next due " in rhythm(f"show {id}").out
 
 
@@ -483,7 +483,7 @@ def test_show_puts_a_failure_under_its_line_down_to_the_child_that_began_it(rhyt
 def test_show_tells_of_an_attempt_that_a_dead_worker_has_cost(rhythm: Command, app: Rhythm) -> None:
     id = app.queue_task("charge", {"order": "A"}).id
     for attempt, said in ((1, "1 of 1"), (2, "2, since a worker died with an earlier one")):
-        (claim,) = app.store.claim(f"worker {attempt}", ["default"], 1, 60.0)
+        (claim,) = app.store.claims.claim(f"worker {attempt}", ["default"], 1, 60.0)
         assert claim.id == id
         assert f"\nattempt     {said}\n" in rhythm(f"show {id}").out
         assert rob(app.store, f"worker {attempt}", crash_limit=3) == [id]

@@ -14,7 +14,7 @@ import rhythm as package
 from rhythm.app import Rhythm
 from rhythm.cli import output
 from rhythm.cli.main import COMMANDS, main
-from rhythm.store.base import Beat
+from rhythm.store.interfaces.workers import Beat
 from rhythm.visible import escaped, escaped_json, indented, one_line, visible
 from rhythm.worker.events import JsonFormatter, TextFormatter
 from tests.app import conftest as applications
@@ -181,7 +181,7 @@ def haunted(ran: Ran, make_app: MakeApp) -> Rhythm:
     app.pause("asks", EVIL, by="ann")
     app.pause_schedule("nightly", EVIL, by="ann")
     app.pause_queue("default", EVIL, by="ann")
-    app.store.beat(Beat("box-1", EVIL, 71, (EVIL,), 20, 3, False, EVIL), {}, 60.0)
+    app.store.workers.beat(Beat("box-1", EVIL, 71, (EVIL,), 20, 3, False, EVIL), {}, 60.0)
     return app
 
 

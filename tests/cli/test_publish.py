@@ -18,7 +18,7 @@ def test_publish_says_what_it_starts_and_an_id_counts_once(rhythm: Command, make
     assert rhythm("publish order.sent").out == "published order.sent\n"
     (started,) = app.list()
     assert (started.inputs, started.attributes) == ({"order": 17}, {"event_id": "one", "event_type": "order.paid"})
-    assert app.store.get([started.id])[started.id].started_by == "Ada"
+    assert app.store.reading.get([started.id])[started.id].started_by == "Ada"
 
 
 def test_workflows_tells_which_events_start_one(rhythm: Command, make_app: MakeApp) -> None:

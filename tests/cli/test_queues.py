@@ -6,7 +6,7 @@ import json
 import re
 
 from rhythm.app import Rhythm
-from rhythm.store.base import Beat
+from rhythm.store.interfaces.workers import Beat
 from tests.app import conftest as applications
 from tests.app.conftest import MakeApp
 from tests.cli import test_executions as executions
@@ -22,7 +22,7 @@ def lines(text: str) -> list[list[str]]:
 
 
 def worker(app: Rhythm, name: str, silent_s: int = 0, draining: bool = False) -> None:
-    app.store.beat(BEAT.replace(worker=name, draining=draining), {}, 60)
+    app.store.workers.beat(BEAT.replace(worker=name, draining=draining), {}, 60)
     silent_us = silent_s * 1_000_000
     change = "UPDATE worker_heartbeats SET beat_at = beat_at - ?, started_at = started_at - ? WHERE worker_id = ?"
     rows(app.store, change, [silent_us, silent_us + 5_000_000, name])
@@ -35,7 +35,7 @@ def test_workers_are_listed_with_what_they_do_and_how_long_ago_they_were_heard_o
     worker(app, "b", silent_s=90)
     worker(app, "c", draining=True)
     app.queue_task("somewhere")
-    app.store.claim("a", ["default"], 5, 60)
+    app.store.claims.claim("a", ["default"], 5, 60)
     heads, *found = lines(rhythm("workers", "--output", "table").out)
     assert heads == ["WORKER", "STATE", "RUNNING", "CLAIMS", "LAST BEAT", "UP", "HOST", "PID", "VERSION", "QUEUES"]
     assert found[0][:4] == ["a", "live", "3/20", "1"]
@@ -73,7 +73,7 @@ def test_queues_say_what_waits_for_how_long_and_that_nobody_serves_it(rhythm: Co
         ["QUEUE", "READY", "OLDEST", "DELAYED", "RUNNING", "WORKERS", "NOTE"],
         ["mail", "2", "3m20s", "1", "0", "0", "no worker serves it"],
     ]
-    app.store.claim("gone", ["mail"], 1, 60)
+    app.store.claims.claim("gone", ["mail"], 1, 60)
     rows(app.store, "UPDATE ready SET claim_expires_at = 0 WHERE claimed_by = 'gone'")
     worker(app, "a")
     found = lines(rhythm("queues").out)
@@ -104,7 +104,7 @@ def test_queue_that_nobody_knows_is_paused_with_a_note(rhythm: Command, make_app
     app.queue_task("somewhere", queue="mail")
     ran = rhythm("queue pause mial")
     assert (ran.code, ran.err) == (0, "rhythm: nothing is in queue mial, and no worker serves it; did you mean mail?\n")
-    assert app.store.paused_queues() == {"mial"}
+    assert app.store.workers.paused_queues() == {"mial"}
     assert rhythm("queue resume mial").err == ""
 
 

@@ -19,7 +19,13 @@ from rhythm.errors import StoreError
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.lang.languages import compile_text
-from rhythm.store.base import WORKFLOW, Declaration, Definition, Execution, NewExecution, NewSignal, Store
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.workers import Declaration
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
@@ -28,6 +34,7 @@ from rhythm.worker.narration import Narrator
 from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.settings import WorkerSettings
 from rhythm.worker.sizes import Sizes
+from tests.support.around import Around
 from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
 
 EPOCH_US = 1_800_000_000_000_000
@@ -92,18 +99,15 @@ class Crashed(BaseException):
     """The process is gone: nobody catches this but the test."""
 
 
-class FaultyStore:
+class FaultyStore(Around):
     """A store whose n-th call goes wrong: the process dies before it or after it, or its answer is lost."""
 
     def __init__(self, inner: Store, fail_at: int = 0, mode: str = "") -> None:
-        self.inner, self.fail_at, self.mode, self.calls = inner, fail_at, mode, 0
+        super().__init__(inner, self._faulty)
+        self.fail_at, self.mode, self.calls = fail_at, mode, 0
         self.after: Callable[[str, Any], None] = lambda name, answer: None  # what a test does between a call and its answer
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self.inner, name)
-        if not callable(method):
-            return method
-
+    def _faulty(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls += 1
             if self.calls != self.fail_at:
@@ -145,7 +149,7 @@ class World:
         self.settings = WorkerSettings(claim_ttl_s=30.0, margin_s=1.0, crash_limit=5).replace(**settings)
         self.ran: Counter[str] = Counter()  # bodies, by name and input
         self.tasks = {task.name: task for task in self._tasks()}
-        self.inner.register(definitions(text))
+        self.inner.definitions.register(definitions(text))
         self.signals: list[tuple[float, NewSignal]] = []
         self.given: list[Any] = []  # the inputs of all bodies, also of those whose worker died
         self.generation = 0
@@ -188,7 +192,7 @@ class World:
         assert heard > self.clock.us() - self.settings.dead_after_s * 1e6, f"a body of {id} began on a worker that is dead to the others"
 
     def program(self, name: str, version: str | None) -> Program | None:
-        definition = self.inner.definition(name, version)
+        definition = self.inner.definitions.get(name, version)
         if definition is None:
             return None
         return loaded(definition.program)
@@ -197,7 +201,7 @@ class World:
         program = self.program(name, None)
         assert program
         timeout_s = program.options.get("timeout")
-        self.inner.start([NewExecution(id, WORKFLOW, name, "default", json.dumps(inputs), program.version, timeout_s=timeout_s)])
+        self.inner.executions.start([NewExecution(id, WORKFLOW, name, "default", json.dumps(inputs), program.version, timeout_s=timeout_s)])
 
     def signal(self, at: float, name: str, payload: Any, id: str = "run") -> None:
         self.signals.append((at, NewSignal(f"s{len(self.signals)}", id, name, json.dumps(payload))))
@@ -206,7 +210,7 @@ class World:
         """Until the execution has ended, and everything that it started; then no rule may be broken."""
         asleep = False
         for number in range(ROUNDS):
-            execution = self.inner.get([id])[id]
+            execution = self.inner.reading.get([id])[id]
             if execution.finished_at is not None and self._quiet():
                 self.doctor()
                 assert self.bugs == []
@@ -216,11 +220,11 @@ class World:
                 if before and asleep:
                     break
             self.round()
-        raise AssertionError(f"{id} never ended: {self.inner.get([id])[id]}")
+        raise AssertionError(f"{id} never ended: {self.inner.reading.get([id])[id]}")
 
     def doctor(self, grace_s: float = 0.0) -> None:
         """No rule is broken. Nothing is under way in a quiet world, so nothing may be late; only the sweep comes now and then."""
-        self.inner.sweep(1000)
+        self.inner.maintenance.sweep(1000)
         found = examine(self.inner, grace_s)
         assert not found, found
 
@@ -230,13 +234,13 @@ class World:
 
     def _asleep(self) -> bool:
         """Whether nothing will ever happen again by itself."""
-        return self._quiet() and not self.signals and not self.handlers.agenda and self.inner.fire_timers(0)[1] is None
+        return self._quiet() and not self.signals and not self.handlers.agenda and self.inner.maintenance.fire_timers(0)[1] is None
 
     def round(self) -> None:
         try:
             for at, signal in [due for due in self.signals if due[0] <= self.clock.now()]:
                 self.signals.remove((at, signal))
-                self.inner.signal(signal, 1000)
+                self.inner.messages.signal(signal, 1000)
             did, wait_s = self.services.run()
             did = self.worker.run_round() or did
             did = self.handlers.run_due() or did

@@ -24,7 +24,11 @@ from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError, TaskFailed
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.base import WORKFLOW, Execution, NewExecution, NewSignal, Store
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
@@ -35,6 +39,7 @@ from rhythm.worker.services import Services, ServiceSettings
 from rhythm.worker.settings import WorkerSettings
 from tests.engine.driver import Clock, Crashed, VirtualHandlers
 from tests.engine.simulated_programs import FIXED, POISON, POISONED
+from tests.support.around import Around
 from tests.support.generate import program as generated
 from tests.support.postgres import Schemas, server
 from tests.support.reference import Expected
@@ -190,17 +195,14 @@ class Virtual:
             self.busy = False
 
 
-class Interleaved:
+class Interleaved(Around):
     """The store as one process sees it: others act around each call, and calls go wrong."""
 
     def __init__(self, sim: Simulation, actor: Virtual | None) -> None:
+        super().__init__(sim.inner, self._interleaved)
         self._sim, self._actor = sim, actor
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._sim.inner, name)
-        if not callable(method):
-            return method
-
+    def _interleaved(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             sim = self._sim
             self._others()
@@ -277,9 +279,9 @@ class Simulation:
     def _start(self) -> None:
         programs = compile_flow(self.case.text, "main.flow").programs_or_raise()
         self.programs: dict[str, Program] = {p.name: p for p in programs}
-        self.inner.register([definition_of(p, self.case.text) for p in programs])
+        self.inner.definitions.register([definition_of(p, self.case.text) for p in programs])
         first = programs[0]
-        self.inner.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
+        self.inner.executions.start([NewExecution(root, WORKFLOW, first.name, "default", "null", first.version) for root in self.roots])
 
     def program(self, name: str, version: str | None) -> Program | None:
         return self.programs.get(name)
@@ -321,7 +323,7 @@ class Simulation:
         return struck
 
     def _pause(self, id: str, paused: bool) -> None:
-        done = self.inner.pause([id]) if paused else self.inner.resume([id])
+        done = self.inner.people.pause([id]) if paused else self.inner.people.resume([id])
         if done.get(id) and paused:
             self.paused.setdefault(id, 0)
         else:
@@ -401,7 +403,7 @@ class Simulation:
 
     def _terminate(self, root: str) -> None:
         """Whoever did it dies after the first transaction: the services do the rest."""
-        if self.inner._terminate_named([root], None).get(root):
+        if self.inner.executions._terminate_named([root], None).get(root):
             self.cancelled.add(root)
             self.terminated.add(root)
 
@@ -409,14 +411,14 @@ class Simulation:
         """A letter that nobody waits for, to one who lives, has ended, or never was."""
         ids = [row[0] for row in self._rows("SELECT id FROM executions WHERE type = 0 ORDER BY id")]
         signal = NewSignal(f"noise{self.acts}", self.more.choice([*ids, "nobody"]), "noise", "null")
-        self.met[f"noise: {self.inner.signal(signal, 1000)}"] += 1
+        self.met[f"noise: {self.inner.messages.signal(signal, 1000)}"] += 1
 
     def _prune(self, older_than_s: float) -> None:
         for id in self.roots:
-            execution = self.inner.get([id]).get(id)
+            execution = self.inner.reading.get([id]).get(id)
             if execution and execution.finished_at is not None:
                 self.pruned[id] = execution
-        self.met["pruned"] += self.inner.prune(older_than_s, 100)
+        self.met["pruned"] += self.inner.maintenance.prune(older_than_s, 100)
 
     def _step(self) -> bool:
         able = [virtual for virtual in self.workers if virtual.can_step()]
@@ -484,10 +486,10 @@ class Simulation:
         if self.strikes("pause", 0.1):
             self._pause(self._any_of("type = 0"), self.chance.random() < 0.5)
         if self.case.loose and self.strikes("cancel", 0.2):
-            self.inner.cancel([self._any_of("parent_id IS NOT NULL")])
+            self.inner.executions.cancel([self._any_of("parent_id IS NOT NULL")])
             return
         if self.strikes("cancel", 0.05):
-            self.cancelled |= {id for id, accepted in self.inner.cancel([self.chance.choice(self.roots)]).items() if accepted}
+            self.cancelled |= {id for id, accepted in self.inner.executions.cancel([self.chance.choice(self.roots)]).items() if accepted}
 
     def _any_of(self, which: str) -> str:
         """An execution that has not ended; if there is none, one that does not exist."""
@@ -497,12 +499,12 @@ class Simulation:
     def _send(self, signal: NewSignal) -> None:
         """Twice, as a sender without an answer does."""
         for _ in range(self.chance.choice((1, 2))):
-            self.inner.signal(signal, 1000)
+            self.inner.messages.signal(signal, 1000)
 
     def body_begins(self, worker: str, id: str) -> None:
         """A body begins only under a claim that is in force, and never after its outcome was committed."""
         self.bodies[id] += 1
-        execution = self.inner.get([id]).get(id)
+        execution = self.inner.reading.get([id]).get(id)
         if execution and execution.finished_at is not None:
             raise Violation(f"a body of {id} began on {worker} after its outcome was committed")
         heard = self._rows(f"SELECT beat_at FROM worker_heartbeats WHERE worker_id = '{worker}'")[0][0]
@@ -510,7 +512,7 @@ class Simulation:
             raise Violation(f"a body of {id} began on {worker}, which is dead to the others")
         if id.partition(".")[0] in self.terminated:  # its claim was taken away, which its holder does not know yet
             return
-        holds = self.inner.held_by(worker)
+        holds = self.inner.claims.held_by(worker)
         if id not in holds and id.rpartition(".")[0] not in holds:
             raise Violation(f"a body of {id} began on {worker}, which holds no claim")
 
@@ -578,7 +580,7 @@ class Simulation:
             left = self._rows("SELECT id, type, status, held, cancel_requested_at IS NOT NULL FROM executions WHERE finished_at IS NULL")
             raise Violation(f"stuck: {left}, ready {self._rows('SELECT id, state, claimed_by, wakes FROM ready')}")
         for root in self.roots:
-            self._check_end(self.inner.get([root]).get(root) or self.pruned[root])
+            self._check_end(self.inner.reading.get([root]).get(root) or self.pruned[root])
         self._check_rules(grace_s=0.0)
         self.met.update({f"turn: {cause}": times for cause, times in self._rows("SELECT cause, count(*) FROM history GROUP BY cause")})
         again = {id: times for id, times in self.bodies.items() if times > 1 and id.partition(".")[0] not in self.terminated}

@@ -12,8 +12,12 @@ from rhythm.engine import doctor
 from rhythm.engine.doctor import advice, examine
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.access import Act, Actor, Grant
-from rhythm.store.base import WORKFLOW, Finding, Health, NewExecution, Queue, Silent, Store
-from rhythm.store.doctor import RULES, TOLD, Evidence
+from rhythm.store.doctor import RULES, TOLD, Evidence, Finding
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.operating import Health, Silent
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.workers import Queue
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.schedules import Schedule
 from rhythm.store.sqlfile import statements
@@ -90,7 +94,7 @@ def made_busy(make_store: MakeStore) -> Patient:
         world.round()
     world.start("main", id="fresh")
     daily = Schedule("daily", "short", cron="0 9 * * *", next_at=EPOCH_US + 10**9)
-    world.inner.change_schedule("daily", lambda before, now: daily)
+    world.inner.schedules.change("daily", lambda before, now: daily)
     rows(world.inner, fired(SLOT, "'old'"))
     assert world.clock.seconds == 25.0
     return Patient(world.inner, world.clock)
@@ -169,7 +173,7 @@ def audited(actor: str, at: int, detail: str = TOLD_SO, **who: Any) -> Callable[
     """A row of the audit that is one of its chain, as whoever may insert can write it."""
 
     def write(store: Any) -> None:
-        within(store, lambda: store._audit(Actor(actor, **{"source": "cli", **who}), [Act("approval.approve", "run.9", detail)], at))
+        within(store, lambda: store.auditor.add(Actor(actor, **{"source": "cli", **who}), [Act("approval.approve", "run.9", detail)], at))
 
     return write
 
@@ -189,17 +193,17 @@ BESIDE = "INSERT INTO audit SELECT 0, at, actor, token, source, action, object, 
 
 
 def granted(store: Store) -> None:
-    store.create_token(Grant("t1", "ann", "h1", ("viewer",), ("finance", "büro"), 60.0), ROOT)
+    store.access.create_token(Grant("t1", "ann", "h1", ("viewer",), ("finance", "büro"), 60.0), ROOT)
 
 
 def changed(store: Store) -> None:
     granted(store)
-    store.change_token("t1", ("admin",), None, ROOT)
+    store.access.change_token("t1", ("admin",), None, ROOT)
 
 
 def revoked(store: Store) -> None:
     changed(store)
-    store.revoke_token("t1", ROOT)
+    store.access.revoke_token("t1", ROOT)
 
 
 def tokens(changes: str) -> str:
@@ -428,7 +432,7 @@ def damage(store: Store, how: tuple[str | Callable[[Store], None], ...] | Callab
 def test_tokens_that_were_made_changed_and_revoked_as_one_does_are_healthy(make_store: MakeStore, how: Callable[[Store], None]) -> None:
     store = busy(make_store).inner
     how(store)
-    store.touch_token("t1")
+    store.access.touch_token("t1")
     assert examine(store, 0.0) == []
 
 
@@ -441,7 +445,7 @@ def test_a_decision_with_its_row_is_healthy(make_store: MakeStore) -> None:
 def test_busy_database_is_healthy_at_any_moment(make_store: MakeStore) -> None:
     world = busy(make_store)
     assert examine(world.inner, 0.0) == []
-    assert world.inner.health().executions == 13
+    assert world.inner.operating.health().executions == 13
 
 
 @pytest.mark.parametrize(("rule", "subject", "how", "others"), DAMAGES, ids=[f"{rule}-{i}" for i, (rule, *_) in enumerate(DAMAGES)])
@@ -470,14 +474,14 @@ def test_one_who_waits_for_an_event_or_tidies_up_after_its_time_is_healthy(make_
     assert examine(world.inner, 0.0) == []
     while world.clock.seconds < 4000:
         world.round()
-    assert world.inner.get(["tidies"])["tidies"].status == "suspended"
+    assert world.inner.reading.get(["tidies"])["tidies"].status == "suspended"
     assert examine(world.inner, 0.0) == []
 
 
 def test_one_whose_event_has_come_and_who_sleeps_is_found(make_store: MakeStore) -> None:
     world = World(WAITS, make_store=make_store)
     world.start("tidies", id="tidies")
-    while not world.inner.waits("tidies"):
+    while not world.inner.messages.waits("tidies"):
         world.round()
     rows(world.inner, f"UPDATE event_waits SET status = 5, ended_at = {EPOCH_US}")
     assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("no_lost_wake", "tidies")]
@@ -567,11 +571,11 @@ def test_all_rules_see_one_moment_and_nobody_waits_for_them(stores: Stores) -> N
     other = stores.store(lambda: EPOCH_US)
 
     def judge(evidence: Evidence) -> Iterator[Finding]:
-        other.start([NewExecution("late", WORKFLOW, "main", "default", version="1")])
+        other.executions.start([NewExecution("late", WORKFLOW, "main", "default", version="1")])
         assert [live for page in evidence.live(10) for live in page] == []
         return iter(())
 
-    assert store.check(0.0, judge) == []
+    assert store.operating.check(0.0, judge) == []
     assert [finding.rule for finding in examine(store, 0.0)] == ["definition_kept"]
 
 
@@ -614,7 +618,7 @@ def test_wake_that_is_left_out_is_found_whatever_is_awaited(make_store: MakeStor
     if isinstance(world.inner, PostgresStore):
         monkeypatch.setattr(world.inner.rows, "wake", lambda ids, now: None)
     else:
-        monkeypatch.setattr(world.inner, "_wake", lambda id, now: None)
+        monkeypatch.setattr(world.inner.rows, "wake", lambda id, now: None)
     while world.clock.seconds < 30 and not examine(world.inner, 0.0):
         world.round()
     assert [(finding.rule, finding.subject) for finding in examine(world.inner, 0.0)] == [("no_lost_wake", "run")]
@@ -680,6 +684,6 @@ def test_database_in_bad_health_is_told() -> None:
 def test_health_counts_what_is_ready_claimed_and_expired(make_store: MakeStore) -> None:
     world = busy(make_store)
     world.clock.seconds += 1000
-    (queue,) = world.inner.health().queues
+    (queue,) = world.inner.operating.health().queues
     assert (queue.name, queue.ready, queue.claimed, queue.expired) == ("default", 1, 2, 2)
     assert queue.oldest_at == world.clock.us() - 1_000_000_000

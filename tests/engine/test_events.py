@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rhythm.store.base import NewEvent
+from rhythm.store.interfaces.messages import NewEvent
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, sqlite_in_memory
 
@@ -47,10 +47,10 @@ def test_interrupted_at_any_store_call_every_event_is_seen_once(make_store: Make
 def test_an_event_from_outside_reaches_one_who_sleeps(make_store: MakeStore) -> None:
     world = World('workflow main { let e = await event("paid", { timeout: "1d" }); return [e, now()] }', make_store=make_store)
     world.start()
-    while not world.inner.waits("run"):
+    while not world.inner.messages.waits("run"):
         world.round()
     world.clock.seconds += 60
-    world.inner.publish(NewEvent("mine", "paid", '{"sum": 5}'))
+    world.inner.messages.publish(NewEvent("mine", "paid", '{"sum": 5}'))
     event, now = json.loads(world.run().result or "null")
     assert event == {"id": "mine", "type": "paid", "data": {"sum": 5}, "at": now}
 
@@ -68,10 +68,10 @@ def test_one_who_is_to_end_runs_its_finally_and_a_timeout_is_a_failure(make_stor
     flow = f'{timeout}workflow main {{ try {{ await event("never") }} finally {{ let x = await task("value", {{ x: 1 }}) }} }}'
     world = World(flow, make_store=make_store)
     world.start()
-    while not world.inner.waits("run"):
+    while not world.inner.messages.waits("run"):
         world.round()
     if how == "cancelled":
-        world.inner.cancel(["run"])
+        world.inner.executions.cancel(["run"])
     ended = world.run()
     assert (ended.status, world.ran["value(1)"]) == ("cancelled" if how == "cancelled" else "failed", 1)
     assert json.loads(ended.error or "null")["code"] == ("Cancelled" if how == "cancelled" else "Timeout")

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store import operating
+from rhythm.store.interfaces import executions
 from tests.engine.driver import World
 from tests.support.stores import MakeStore, ready_rows, rows
 
@@ -74,18 +74,18 @@ def test_what_its_owner_ran_is_kept_when_the_turn_after_it_is_refused(make_world
     world.start()
     ended = world.run()
     assert (ended.status, "more than 5 children of this execution" in (ended.error or "")) == ("failed", True)
-    assert (world.inner.get(["run.1"])["run.1"].result, count(world)) == ("7", 2)
+    assert (world.inner.reading.get(["run.1"])["run.1"].result, count(world)) == ("7", 2)
 
 
 def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers go on between any two transactions of it."""
-    monkeypatch.setattr(operating, "PASS", 5)
+    monkeypatch.setattr(executions, "PASS", 5)
     world = make_world(FORK)
     world.inner.limits = DEFAULT_LIMITS.replace(family=10**9)
     world.start()
     while count(world) < 40:
         world.worker.run_round()
-    one_pass, sizes = world.inner.end_terminated, list[int]()
+    one_pass, sizes = world.inner.executions.end_terminated, list[int]()
 
     def among_others(limit: int) -> list[str]:
         for _ in range(3):
@@ -93,9 +93,9 @@ def test_terminate_wins_against_a_family_that_grows(make_world: MakeWorld, monke
         sizes.append(count(world))
         return one_pass(limit)
 
-    monkeypatch.setattr(world.inner, "end_terminated", among_others)
-    monkeypatch.setattr(operating, "PASSES", 1000)
-    assert world.inner.terminate(["run"]) == {"run": True}
+    monkeypatch.setattr(world.inner.executions, "end_terminated", among_others)
+    monkeypatch.setattr(executions, "PASSES", 1000)
+    assert world.inner.executions.terminate(["run"]) == {"run": True}
     assert (count(world, "finished_at IS NULL"), rows(world.inner, "SELECT 1 FROM terminations")) == (0, [])
     assert sizes[-1] == sizes[0], "from the mark on, nothing was started"
     while world.worker.run_round():
@@ -110,8 +110,8 @@ def test_a_family_whose_terminate_was_killed_is_ended_by_the_services(make_world
     world.start()
     while count(world) < 200:
         world.worker.run_round()
-    monkeypatch.setattr(operating, "PASSES", 0)
-    world.inner.terminate(["run"])
+    monkeypatch.setattr(executions, "PASSES", 0)
+    world.inner.executions.terminate(["run"])
     assert count(world, "finished_at IS NULL") >= 199
     assert world.run().status == "cancelled"
     world.inner.recover(100, 3)

@@ -12,7 +12,8 @@ import pytest
 
 from rhythm.errors import NewerFormat, StoreError
 from rhythm.ir.program import Program
-from rhythm.store.base import TASK, Execution
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.lifecycle import TASK
 from rhythm.vm.machine import Inputs
 from rhythm.vm.snapshot import Snapshot
 from rhythm.worker import turns
@@ -58,12 +59,12 @@ def test_cancel_reaches_children_and_runs_finally(make_world: MakeWorld, owner_r
     world = make_world(flow, owner_run=owner_run)
     world.start()
     rounds(world, 5)
-    assert world.inner.cancel(["run", "nobody"]) == {"run": True}
+    assert world.inner.executions.cancel(["run", "nobody"]) == {"run": True}
     ended = world.run()
     assert (ended.status, error_of(ended)["code"]) == ("cancelled", "Cancelled")
-    assert [child.status for child in world.inner.children("run")] == ["cancelled", "cancelled", "completed"]
+    assert [child.status for child in world.inner.reading.children("run")] == ["cancelled", "cancelled", "completed"]
     assert (world.ran["value('tidied')"], world.ran["value('kid tidied')"]) == (1, 1)
-    assert world.inner.cancel(["run"]) == {"run": False}
+    assert world.inner.executions.cancel(["run"]) == {"run": False}
 
 
 @BOTH
@@ -71,12 +72,12 @@ def test_paused_workflow_takes_no_turn_and_goes_on_when_resumed(make_world: Make
     world = make_world('workflow main { await sleep(10)\nlet x = await task("value", { x: 1 })\nreturn x }', owner_run=owner_run)
     world.start()
     rounds(world, 1)
-    world.inner.pause(["run"])
+    world.inner.people.pause(["run"])
     rounds(world, 100)
-    assert world.inner.get(["run"])["run"].status == "paused"
+    assert world.inner.reading.get(["run"])["run"].status == "paused"
     assert world.ran["value(1)"] == 0
     world.doctor()
-    world.inner.resume(["run"])
+    world.inner.people.resume(["run"])
     assert result_of(world.run()) == 1
 
 
@@ -85,7 +86,7 @@ def test_workflow_over_its_timeout_fails_and_its_children_are_cancelled(make_wor
     world.start()
     ended = world.run()
     assert error_of(ended)["code"] == "Timeout"
-    assert [child.status for child in world.inner.children("run")] == ["cancelled"]
+    assert [child.status for child in world.inner.reading.children("run")] == ["cancelled"]
     assert world.clock.seconds < 100
 
 
@@ -101,7 +102,7 @@ def test_task_that_no_worker_knows_is_put_back_and_fails_after_its_grace(make_wo
     world.start()
     assert "no worker has a handler of this name" in error_of(world.run())["message"]
     assert 20 <= world.clock.seconds < 60
-    assert world.inner.children("run")[0].attempt <= 1
+    assert world.inner.reading.children("run")[0].attempt <= 1
 
 
 @BOTH
@@ -131,7 +132,7 @@ def test_thousand_children_cost_a_few_turns(owner_run: bool) -> None:
     )
     world.start()
     assert result_of(world.run()) == sum(range(1000))
-    assert len(world.inner.history("run")) < 120
+    assert len(world.inner.reading.history("run")) < 120
 
 
 def test_signals_are_taken_in_the_order_in_which_they_were_sent_and_once(make_world: MakeWorld) -> None:
@@ -169,8 +170,8 @@ def test_endless_workflow_yields_to_others_and_stops_at_its_limit() -> None:
     world.start("other", id="other")
     for _ in range(200):
         world.round()
-    assert result_of(world.inner.get(["other"])["other"]) == 3
-    assert world.inner.get(["run"])["run"].status in ("running", "suspended")
+    assert result_of(world.inner.reading.get(["other"])["other"]) == 3
+    assert world.inner.reading.get(["run"])["run"].status in ("running", "suspended")
 
 
 # who may run what
@@ -239,7 +240,7 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_a_call_without_an_answer
     while not world.handlers.agenda:
         world.round()
     rob(world.inner, world.worker.name)
-    assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
+    assert len(world.inner.claims.claim("another", ["default"], 10, 30.0)) == 1
     world.worker.ownership.unsure = True
     world.worker.run_round()
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
@@ -255,7 +256,7 @@ def test_claim_that_was_lost_unnoticed_is_dropped_after_anybodys_connection_was_
     while not world.handlers.agenda:
         world.round()
     rob(world.inner, world.worker.name)
-    assert len(world.inner.claim("another", ["default"], 10, 30.0)) == 1
+    assert len(world.inner.claims.claim("another", ["default"], 10, 30.0)) == 1
     monkeypatch.setattr(type(world.inner), "era", 1)
     world.worker.run_round()
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
@@ -265,7 +266,7 @@ def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(make_world:
     """After a failover that has lost the claim, the same number may have been drawn once more."""
     world = make_world('return await task("value", { x: 1 })')
     world.start()
-    commit, sent = world.inner.commit, list[str]()
+    commit, sent = world.inner.turns.commit, list[str]()
 
     def fail_over(turns: Any, ends: Any) -> Any:
         sent.extend(turn.id for turn in turns)
@@ -274,10 +275,10 @@ def test_turn_is_not_sent_again_with_a_fence_that_another_has_by_now(make_world:
         rows(world.inner, "UPDATE ready SET claimed_by = 'another'")
         raise StoreError("the server has gone away")
 
-    monkeypatch.setattr(world.inner, "commit", fail_over)
+    monkeypatch.setattr(world.inner.turns, "commit", fail_over)
     world.worker.run_round()
     assert (sent, world.worker.idle) == (["run"], True)
-    assert world.inner.history("run") == []
+    assert world.inner.reading.history("run") == []
 
 
 @BOTH
@@ -287,7 +288,7 @@ def test_claim_that_was_lost_is_dropped_at_the_next_beat(make_world: MakeWorld, 
     while not world.handlers.agenda:
         world.round()
     rob(world.inner, world.worker.name)
-    assert len(world.inner.claim("another", ["default"], 10, 1000.0)) == 1
+    assert len(world.inner.claims.claim("another", ["default"], 10, 1000.0)) == 1
     rounds(world, world.settings.claim_ttl_s / 3 + 1)
     assert (world.worker.idle, world.handlers.agenda) == (True, [])
 
@@ -333,10 +334,10 @@ def test_row_of_a_workflow_that_has_ended_is_dropped(make_world: MakeWorld) -> N
     world = make_world('return await task("value", { x: 1 })')
     world.start()
     world.run()
-    before, turns = world.clock.seconds, world.inner.history("run")
+    before, turns = world.clock.seconds, world.inner.reading.history("run")
     orphan(world, "run", 0)
     world.run()
-    assert (world.inner.history("run"), world.ran["value(1)"], ready_rows(world.inner)) == (turns, 1, [])
+    assert (world.inner.reading.history("run"), world.ran["value(1)"], ready_rows(world.inner)) == (turns, 1, [])
     assert world.clock.seconds < before + 1
 
 
@@ -353,7 +354,7 @@ def test_cancelled_task_that_is_queued_is_not_run(make_world: MakeWorld) -> None
     world = make_world('let first = await race([task("value", { x: n }) for n in range(4)])\nreturn first.result', concurrency=1)
     world.start()
     assert (result_of(world.run()), world.ran["value(3)"]) == (0, 0)
-    assert [child.status for child in world.inner.children("run")][-1] == "cancelled"
+    assert [child.status for child in world.inner.reading.children("run")][-1] == "cancelled"
 
 
 def test_cancelled_task_that_runs_is_stopped_at_the_next_beat(make_world: MakeWorld) -> None:
@@ -361,17 +362,17 @@ def test_cancelled_task_that_runs_is_stopped_at_the_next_beat(make_world: MakeWo
     world.start()
     while not world.handlers.agenda:
         world.round()
-    assert world.inner.cancel(["run.1"]) == {"run.1": True}
+    assert world.inner.executions.cancel(["run.1"]) == {"run.1": True}
     rounds(world, world.settings.claim_ttl_s / 3 + 1)
-    assert (world.handlers.agenda, world.inner.get(["run.1"])["run.1"].status) == ([], "cancelled")
+    assert (world.handlers.agenda, world.inner.reading.get(["run.1"])["run.1"].status) == ([], "cancelled")
 
 
 def test_task_that_may_lose_a_race_goes_through_the_queue(make_world: MakeWorld) -> None:
     world = make_world('return await race([task("value", { x: 1, took: 0.5 }), task("value", { x: 2, took: 0.7 })])')
     world.start()
-    while not world.inner.history("run"):
+    while not world.inner.reading.history("run"):
         world.round()
-    assert [child.name for child in world.inner.children("run")] == ["value", "value"]
+    assert [child.name for child in world.inner.reading.children("run")] == ["value", "value"]
 
 
 def test_cancel_stops_the_body_of_an_owned_task_at_the_next_beat(make_world: MakeWorld) -> None:
@@ -379,9 +380,9 @@ def test_cancel_stops_the_body_of_an_owned_task_at_the_next_beat(make_world: Mak
     world.start()
     while not world.handlers.agenda:
         world.round()
-    assert world.inner.cancel(["run"]) == {"run": True}
+    assert world.inner.executions.cancel(["run"]) == {"run": True}
     rounds(world, world.settings.claim_ttl_s / 3 + 1)
-    assert (world.handlers.agenda, world.inner.get(["run"])["run"].status) == ([], "cancelled")
+    assert (world.handlers.agenda, world.inner.reading.get(["run"])["run"].status) == ([], "cancelled")
 
 
 def test_end_of_a_task_is_kept_while_a_claim_has_no_answer(make_world: MakeWorld) -> None:
@@ -405,8 +406,10 @@ def test_worker_that_stops_gives_everything_back(make_world: MakeWorld, owner_ru
     while not world.handlers.agenda:
         world.round()
     world.worker.stop()
-    assert (world.worker.idle, world.inner.held_by(world.worker.name)) == (True, {})
-    assert [claim.attempt for claim in world.inner.claim("another", ["default"], 10, 30.0) if claim.kind == TASK] == [1] * (not owner_run)
+    assert (world.worker.idle, world.inner.claims.held_by(world.worker.name)) == (True, {})
+    assert [claim.attempt for claim in world.inner.claims.claim("another", ["default"], 10, 30.0) if claim.kind == TASK] == [1] * (
+        not owner_run
+    )
 
 
 # looking again
@@ -417,10 +420,10 @@ def test_pause_stops_a_chain_of_owned_tasks_after_the_one_that_runs(make_world: 
     world.start()
     while world.ran.total() < 3:
         world.round()
-    world.inner.pause(["run"])
+    world.inner.people.pause(["run"])
     rounds(world, 60)
-    assert (world.ran.total() <= 5, world.inner.get(["run"])["run"].status) == (True, "paused")
-    world.inner.resume(["run"])
+    assert (world.ran.total() <= 5, world.inner.reading.get(["run"])["run"].status) == (True, "paused")
+    world.inner.people.resume(["run"])
     assert (world.run().status, world.ran.total()) == ("completed", 20)
 
 
@@ -428,7 +431,7 @@ def test_long_computation_is_cut_into_turns_and_ends(make_world: MakeWorld) -> N
     world = make_world("let n = 0\nwhile (n < 60000) { n += 1 }\nreturn n")
     world.start()
     assert result_of(world.run()) == 60000
-    assert len(world.inner.history("run")) > 1
+    assert len(world.inner.reading.history("run")) > 1
 
 
 def slowly(world: World) -> None:
@@ -442,10 +445,10 @@ def test_a_turn_that_lasts_yields_before_its_fuel_is_spent(make_world: MakeWorld
     world = make_world("let n = 0\nwhile (n < 60000) { n += 1 }\nreturn n")
     world.start()
     slowly(world)
-    while world.inner.get(["run"])["run"].finished_at is None:
+    while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.worker.run_round()
-    assert result_of(world.inner.get(["run"])["run"]) == 60000
-    assert len(world.inner.history("run")) > 10, "a chunk of instructions in every hundredth of a second, of which a turn has 25"
+    assert result_of(world.inner.reading.get(["run"])["run"]) == 60000
+    assert len(world.inner.reading.history("run")) > 10, "a chunk of instructions in every hundredth of a second, of which a turn has 25"
 
 
 def test_a_cancel_reaches_what_never_waits(make_world: MakeWorld) -> None:
@@ -453,7 +456,7 @@ def test_a_cancel_reaches_what_never_waits(make_world: MakeWorld) -> None:
     world.start()
     for _ in range(5):
         world.worker.run_round()
-    world.inner.cancel(["run"])
+    world.inner.executions.cancel(["run"])
     assert world.run().status == "cancelled"
 
 
@@ -479,7 +482,7 @@ def test_task_that_outlives_its_await_keeps_the_attempt_in_which_it_runs() -> No
     world = World(flow)
     world.start()
     assert world.run().status == "completed"
-    assert [child.attempt for child in world.inner.children("run")] == [1, 1]
+    assert [child.attempt for child in world.inner.reading.children("run")] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -512,7 +515,7 @@ def test_workflow_of_a_newer_rhythm_is_left_to_newer_workers(make_world: MakeWor
     world.worker.loader.programs = refuse
     world.worker.narrator.complain = lambda what, id, detail: complaints.append(what)
     rounds(world, 20)
-    assert (world.inner.get(["run"])["run"].status, set(complaints)) == ("suspended", {"program_newer"})
+    assert (world.inner.reading.get(["run"])["run"].status, set(complaints)) == ("suspended", {"program_newer"})
     assert len(complaints) < 6, "it is not looked at again and again"
     world.worker.loader.programs = understands
     assert result_of(world.run()) == 1
@@ -532,7 +535,7 @@ def test_bug_that_a_turn_meets_fails_its_workflow_alone(make_world: MakeWorld, m
     for id in ("a", "bad", "b"):
         world.start(id=id)
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
-    error = json.loads(world.inner.get(["bad"])["bad"].error or "")
+    error = json.loads(world.inner.reading.get(["bad"])["bad"].error or "")
     assert error["code"] == "InternalError"
     assert error["message"].startswith("Rhythm itself failed in a turn of this workflow: ZeroDivisionError: a bug")
 
@@ -547,7 +550,7 @@ def test_workflow_whose_handler_was_lost_fails_alone(make_world: MakeWorld) -> N
         world.round()
     world.worker.attempts.stop("bad.1")
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
-    assert json.loads(world.inner.get(["bad"])["bad"].error or "")["code"] == "InternalError"
+    assert json.loads(world.inner.reading.get(["bad"])["bad"].error or "")["code"] == "InternalError"
 
 
 @pytest.mark.parametrize(
@@ -558,7 +561,7 @@ def test_workflow_that_waits_in_a_loop_does_not_grow(make_world: MakeWorld, wait
     world = make_world(f"for (i in range(20)) {{ {wait} }}")
     world.start()
     largest = 0
-    while world.inner.get(["run"])["run"].finished_at is None:
+    while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.round()
         timers = rows(world.inner, "SELECT count(*) FROM timer_tasks")[0][0] + rows(world.inner, "SELECT count(*) FROM event_waits")[0][0]
         largest = max(largest, timers)
@@ -598,8 +601,8 @@ def test_failed_attempts_and_times_of_a_task_are_told(make_world: MakeWorld, own
     world = make_world('return await task("flaky", { x: 7, fails: 2, took: 3 })', owner_run=owner_run, owner_run_limit_s=100.0)
     world.start()
     assert result_of(world.run()) == 7
-    (child,) = world.inner.children("run")
-    told = world.inner.history(child.id)
+    (child,) = world.inner.reading.children("run")
+    told = world.inner.reading.history(child.id)
     assert [(step.seq, step.cause) for step in told] == [(1, "attempt failed"), (2, "attempt failed")]
     assert all("not yet" in json.loads(step.error or "")["message"] for step in told)
     assert child.created_at <= EPOCH_US + 100_000, "it began with its first attempt"
@@ -612,7 +615,7 @@ def test_task_that_lasts_began_when_it_began_and_not_when_it_got_its_row(make_wo
     world = make_world('return await task("value", { x: 1, took: 20 })')
     world.start()
     world.run()
-    (child,) = world.inner.children("run")
+    (child,) = world.inner.reading.children("run")
     assert child.started_at
     assert child.finished_at
     assert (child.created_at - EPOCH_US, child.finished_at - child.started_at) == (0, 20_000_000)
@@ -623,7 +626,7 @@ def test_error_that_a_workflow_catches_has_no_lines_of_python(make_world: MakeWo
     world = make_world('try { await task("fail") } catch (e) { return keys(e) }', owner_run=owner_run)
     world.start()
     assert sorted(result_of(world.run())) == ["code", "data", "message"]
-    (child,) = world.inner.children("run")
+    (child,) = world.inner.reading.children("run")
     assert json.loads(child.error or "")["frames"][-1].endswith('raise ValueError("broken")')
 
 
@@ -634,9 +637,9 @@ def test_worker_without_a_free_slot_still_takes_turns(make_world: MakeWorld) -> 
     world = make_world('return await task("value", { x: 1, took: 1000 })', concurrency=1)
     world.start()
     rounds(world, 5)
-    world.inner.cancel(["run"])
+    world.inner.executions.cancel(["run"])
     rounds(world, 5)
-    assert world.inner.get(["run"])["run"].status == "cancelled"
+    assert world.inner.reading.get(["run"])["run"].status == "cancelled"
 
 
 @BOTH
@@ -648,11 +651,11 @@ def test_paused_workflow_begins_nothing_although_its_tasks_end_one_by_one(make_w
     world = make_world(flow, owner_run=owner_run, owner_run_limit_s=100.0)
     world.start()
     rounds(world, 1)
-    world.inner.pause(["run"])
+    world.inner.people.pause(["run"])
     world.worker.ownership.unsure = True  # the pause is seen while both run
     rounds(world, 60)
-    assert (world.inner.get(["run"])["run"].status, world.ran["value('later')"]) == ("paused", 0)
-    world.inner.resume(["run"])
+    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('later')"]) == ("paused", 0)
+    world.inner.people.resume(["run"])
     assert world.run().status == "completed"
     assert (world.ran["value(1)"], world.ran["value(2)"], world.ran["value('later')"]) == (1, 1, 5)
 
@@ -661,7 +664,7 @@ def test_all_of_more_tasks_than_there_are_slots_keeps_the_limit(make_world: Make
     world = make_world('await all([task("value", { x: n, took: 1 }) for n in range(10)])', concurrency=3)
     world.start()
     most = 0
-    while world.inner.get(["run"])["run"].finished_at is None:
+    while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.round()
         most = max(most, len(world.worker.attempts.running))
     assert most == 3
@@ -684,7 +687,7 @@ def test_workflow_keeps_its_slot_between_two_tasks_of_its_own(make_world: MakeWo
     for n in range(6):
         world.start(id=f"run{n}")
     queued = 0
-    while world.inner.get(["run5"])["run5"].finished_at is None:
+    while world.inner.reading.get(["run5"])["run5"].finished_at is None:
         world.round()
         queued += rows(world.inner, "SELECT count(*) FROM ready WHERE kind = 1")[0][0]
     assert (queued, world.ran["value(3)"]) == (0, 6)
@@ -700,16 +703,16 @@ def test_workflows_that_never_end_do_not_keep_the_slots_from_others(make_world: 
         world.start("endless", id=f"endless{n}")
     world.start()
     rounds(world, 3 * world.settings.share_s)
-    assert (world.inner.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
+    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
 
 
 def test_running_task_of_the_queue_hears_soon_that_it_was_cancelled(make_world: MakeWorld) -> None:
     world = make_world('return await race([task("value", { x: 1, took: 1000 }), signal("never")])', claim_ttl_s=3000.0)
     world.start()
     rounds(world, 2)
-    world.inner.cancel(["run.2"])
+    world.inner.executions.cancel(["run.2"])
     began = world.clock.seconds
-    while world.inner.get(["run.2"])["run.2"].finished_at is None:
+    while world.inner.reading.get(["run.2"])["run.2"].finished_at is None:
         world.round()
     assert world.clock.seconds - began < 10
 
@@ -732,7 +735,7 @@ def test_grace_for_a_missing_handler_begins_when_it_is_missed(make_world: MakeWo
     rounds(world, 1000)  # nobody looks
     world.worker.slots.draining = False
     rounds(world, 30)
-    assert world.inner.get(["run"])["run"].status == "suspended"
+    assert world.inner.reading.get(["run"])["run"].status == "suspended"
     assert "no worker has a handler" in result_of(world.run())
 
 
@@ -744,24 +747,24 @@ def test_grace_begins_anew_for_a_task_that_others_had_in_between(make_world: Mak
     rounds(world, 1000)
     world.worker.slots.draining = False
     rounds(world, 30)
-    assert world.inner.get(["run"])["run"].status == "suspended"
+    assert world.inner.reading.get(["run"])["run"].status == "suspended"
     assert "no worker has a handler" in result_of(world.run())
 
 
 @pytest.mark.parametrize("refused", ["turn", "end"])
 def test_item_that_the_database_refuses_fails_alone(make_world: MakeWorld, refused: str) -> None:
     world = make_world('return await task("value", { x: ctx.id })', owner_run=refused == "turn")
-    commit = world.inner.commit
+    commit = world.inner.turns.commit
 
     def picky(turns: Any, ends: Any) -> Any:
         if any(turn.id == "bad" and turn.done for turn in turns) or any(end.value == '"bad"' for end in ends):
             raise ValueError("a text that is too long for an index")
         return commit(turns, ends)
 
-    world.inner.commit = picky  # type: ignore[method-assign]
+    world.inner.turns.commit = picky  # type: ignore[method-assign]
     world.worker.narrator.complain = lambda what, id, detail: None
     for id in ("a", "bad", "b"):
         world.start(id=id)
     assert [result_of(world.run(id)) for id in ("a", "b")] == ["a", "b"]
-    ended = world.inner.get(["bad"])["bad"]
+    ended = world.inner.reading.get(["bad"])["bad"]
     assert (ended.status, "it cannot be stored: ValueError" in (ended.error or "")) == ("failed", True)

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import TASK, Beat, Declaration, Mine, NewExecution
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.workers import Beat, Declaration, Mine
+from rhythm.store.lifecycle import TASK
 from rhythm.worker.heartbeat import Heartbeat
 from rhythm.worker.services import Rescuer, Services, ServiceSettings
 from tests.engine.driver import World
@@ -29,6 +31,10 @@ OTHER = Beat("other", "host", 1, ("default",), 10, 0, draining=False, version=""
 class CutOff:
     """The way of the heartbeats to the database, cut."""
 
+    @property
+    def workers(self) -> CutOff:
+        return self
+
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
         raise StoreError("cut off")
 
@@ -42,10 +48,10 @@ class Locked:
     """The way of the heartbeats to a database in which somebody has locked everything that is to be prolonged."""
 
     def __init__(self, world: World) -> None:
-        self.inner = world.inner
+        self.inner, self.workers = world.inner, self
 
     def beat(self, beat: Beat, claims: Mapping[str, int], ttl_s: float) -> Mine:
-        mine = self.inner.beat(beat, {}, ttl_s)
+        mine = self.inner.workers.beat(beat, {}, ttl_s)
         return Mine(((id, *has) for id, has in mine.items()), claims)
 
 
@@ -138,7 +144,7 @@ def test_claim_that_its_worker_knows_nothing_of_is_given_back(make_world: MakeWo
     world = make_world('return await task("value", { x: 1 })', claim_ttl_s=3000.0)
     rounds(world, 1)
     world.start()
-    assert [claim.id for claim in world.inner.claim(world.worker.name, ["default"], 10, 3000.0)] == ["run"]
+    assert [claim.id for claim in world.inner.claims.claim(world.worker.name, ["default"], 10, 3000.0)] == ["run"]
     assert result_of(world.run()) == 1
     assert world.clock.seconds < 4 * world.settings.beat_s
 
@@ -206,10 +212,10 @@ def test_chain_of_owned_tasks_stops_when_their_queue_is_paused(make_world: MakeW
     world.start()
     while world.ran.total() < 3:
         world.round()
-    world.inner.pause_queue("default", True)
+    world.inner.workers.pause_queue("default", True)
     rounds(world, 30)
     assert world.ran.total() < 3 + 20
-    world.inner.pause_queue("default", False)
+    world.inner.workers.pause_queue("default", False)
     assert (world.run().status, world.ran.total()) == ("completed", 50)
 
 
@@ -225,13 +231,13 @@ def test_task_goes_to_the_queue_that_others_have_declared(make_world: MakeWorld)
 def test_turn_is_committed_before_a_task_begins_that_was_there_when_workers_died(make_world: MakeWorld) -> None:
     """So a workflow that is claimed together with what kills its workers goes on all the same, and is not blamed for their deaths."""
     world = make_world("await sleep(1)\nreturn 1", crash_limit=3)
-    world.inner.start([NewExecution("t", TASK, "value", "default", "{}")])
+    world.inner.executions.start([NewExecution("t", TASK, "value", "default", "{}")])
     world.start()
-    world.inner.claim("dead", ["default"], 10, 1.0)
+    world.inner.claims.claim("dead", ["default"], 10, 1.0)
     world.clock.seconds += 2.0
-    assert len(world.inner.rescue(10, 3)) == 2
+    assert len(world.inner.maintenance.rescue(10, 3)) == 2
     turns: list[int] = []
-    world.handlers.begins = lambda id, inputs: turns.append(len(world.inner.history("run")))
+    world.handlers.begins = lambda id, inputs: turns.append(len(world.inner.reading.history("run")))
     rounds(world, 1)
     assert turns == [1]
 
@@ -240,31 +246,31 @@ def test_turn_is_committed_before_a_task_begins_that_was_there_when_workers_died
 def test_those_that_were_there_when_workers_died_have_their_last_chance_one_by_one(make_world: MakeWorld, max_attempts: int) -> None:
     world = make_world("return 1", crash_limit=3)
     inputs = [f'{{"x": {n}, "took": 2}}' for n in range(3)]
-    world.inner.start([NewExecution(f"t{n}", TASK, "value", "default", inputs[n], max_attempts=max_attempts) for n in range(3)])
+    world.inner.executions.start([NewExecution(f"t{n}", TASK, "value", "default", inputs[n], max_attempts=max_attempts) for n in range(3)])
     for n in range(2):
-        claims = world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
+        claims = world.inner.claims.claim(f"dead{n}", ["default"], 10, 1.0)
         assert len(claims) == 3
         world.clock.seconds += 2.0
-        assert len(world.inner.rescue(10, 3)) == 3
+        assert len(world.inner.maintenance.rescue(10, 3)) == 3
     most = 0
     while world.ran.total() < 3:
         world.round()
         most = max(most, len(world.worker.attempts.running))
     assert most == 1
     rounds(world, 1)
-    assert {execution.status for execution in world.inner.get(["t0", "t1", "t2"]).values()} == {"completed"}
+    assert {execution.status for execution in world.inner.reading.get(["t0", "t1", "t2"]).values()} == {"completed"}
 
 
 def test_nothing_else_begins_beside_a_last_chance_for_a_while(make_world: MakeWorld) -> None:
     """A task that is new here might be what kills workers, and the suspect would be blamed for it."""
     world = make_world('return await task("value", { x: 1 })', crash_limit=3, alone_s=10.0)
-    world.inner.start([NewExecution("t", TASK, "value", "default", '{"took": 30}')])
+    world.inner.executions.start([NewExecution("t", TASK, "value", "default", '{"took": 30}')])
     for n in range(2):
-        world.inner.claim(f"dead{n}", ["default"], 10, 1.0)
+        world.inner.claims.claim(f"dead{n}", ["default"], 10, 1.0)
         world.clock.seconds += 2.0
-        world.inner.rescue(10, 3)
+        world.inner.maintenance.rescue(10, 3)
     until_a_body_runs(world)
-    world.inner.start([NewExecution("new", TASK, "value", "default", '{"x": 2}')])
+    world.inner.executions.start([NewExecution("new", TASK, "value", "default", '{"x": 2}')])
     world.start()
     rounds(world, 9)
     assert world.ran.total() == 0
@@ -283,8 +289,8 @@ def test_newcomer_waits_for_its_turn_among_many_that_never_end_and_no_longer(mak
     rounds(world, 1)
     world.start()
     rounds(world, 2 * 24 / 4 * (world.settings.share_s + 1))
-    assert (world.inner.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
-    turns = [len(world.inner.history(f"endless{n:02}")) for n in range(24)]
+    assert (world.inner.reading.get(["run"])["run"].status, world.ran["value('short')"]) == ("completed", 1)
+    turns = [len(world.inner.reading.history(f"endless{n:02}")) for n in range(24)]
     assert min(turns) > 1, "all have had a turn"
 
 
@@ -294,10 +300,10 @@ def test_newcomer_waits_for_its_turn_among_many_that_never_end_and_no_longer(mak
 @pytest.mark.parametrize(("column", "value"), [("inputs", "{"), ("options", "{"), ("options", '{"retries": "3"}')])
 def test_task_whose_row_cannot_be_read_fails_alone(make_world: MakeWorld, column: str, value: str) -> None:
     world = make_world("return 1")
-    world.inner.start([NewExecution(id, TASK, "fail", "default") for id in ("good", "broken")])
+    world.inner.executions.start([NewExecution(id, TASK, "fail", "default") for id in ("good", "broken")])
     rows(world.inner, f"UPDATE executions SET {column} = ? WHERE id = 'broken'", [value])
     rounds(world, 5)
-    found = world.inner.get(["good", "broken"])
+    found = world.inner.reading.get(["good", "broken"])
     assert {id: json.loads(row.error or "{}")["code"] for id, row in found.items()} == {"good": "TaskFailed", "broken": "InternalError"}
     assert (world.worker.idle, len(world.bugs)) == (True, 1)
 

@@ -90,6 +90,6 @@ def test_a_cancel_leaves_no_doubt_about_what_had_ended_of_all_that_was_awaited(s
     world.signal(5.0, "go", None)
     while world.clock.seconds < 20:
         world.round()
-    world.inner.cancel(["run"])
+    world.inner.executions.cancel(["run"])
     ended = world.run()
     assert (ended.status, ended.attributes) == ("cancelled", '{"won":"job"}')

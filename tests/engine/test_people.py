@@ -43,7 +43,7 @@ RESULT = [
 
 def decide_all(world: World) -> None:
     """Whoever may, approves; what somebody else must decide, or nobody, is left."""
-    for approval in world.inner.approvals(None, "open", None, None, 100):
+    for approval in world.inner.people.approvals(None, "open", None, None, 100):
         if (
             approval.timeout_us == 3_000_000
             or approval.role == "nobody"
@@ -52,23 +52,23 @@ def decide_all(world: World) -> None:
             continue
         names = ("ann", "bob")[: approval.quorum] if approval.role == "boss" else ("chief",)
         for name in names:
-            world.inner.decide(approval.id, Decision(Actor(name, (approval.role,)), "approve"))
+            world.inner.people.decide(approval.id, Decision(Actor(name, (approval.role,)), "approve"))
 
 
 def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
     world = World(ASKS, fail_at, mode, make_store)
     world.start()
     held = False
-    while world.inner.get(["run"])["run"].finished_at is None:
+    while world.inner.reading.get(["run"])["run"].finished_at is None:
         world.round()
         decide_all(world)
-        if not held and len(world.inner.resumes("run")) >= 2:  # held while people decide and time goes by
-            held = world.inner.pause(["run"], actor=Actor("ops"), timeout_s=1000.0)["run"]
+        if not held and len(world.inner.people.resumes("run")) >= 2:  # held while people decide and time goes by
+            held = world.inner.people.pause(["run"], actor=Actor("ops"), timeout_s=1000.0)["run"]
             until = world.clock.seconds + 3
             while world.clock.seconds < until:
                 world.round()
                 decide_all(world)
-            assert world.inner.resume(["run"], data='{"n": 1}', actor=Actor("ops"))["run"]
+            assert world.inner.people.resume(["run"], data='{"n": 1}', actor=Actor("ops"))["run"]
     ended = world.run()
     assert (ended.status, json.loads(ended.result or "null")) == ("completed", RESULT), ended.error
     return world
@@ -76,7 +76,7 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
 
 def record(world: World) -> list[object]:
     """What is kept of it, without the times."""
-    requests = [(each.triggered_by, each.triggered_by_id, each.executed_at is not None) for each in world.inner.resumes("run")]
+    requests = [(each.triggered_by, each.triggered_by_id, each.executed_at is not None) for each in world.inner.people.resumes("run")]
     decisions = rows(world.inner, "SELECT approval_id, actor, decision FROM approval_decisions ORDER BY approval_id, n")
     told = rows(world.inner, "SELECT id, status FROM executions WHERE id > 'run-' AND id < 'run.'")
     approvals = rows(world.inner, "SELECT id, decision FROM approvals ORDER BY id")

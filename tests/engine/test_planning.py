@@ -9,7 +9,8 @@ import pytest
 from rhythm.engine.planning import Capacity, Planned, Planner, Position, in_place_of
 from rhythm.engine.rows import EndedTasks, Known, OwnedEnd, load_owned
 from rhythm.lang.languages import compile_text
-from rhythm.store.base import Declaration, Loaded
+from rhythm.store.interfaces.turns import Loaded
+from rhythm.store.interfaces.workers import Declaration
 from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, SUSPENDED
 from rhythm.vm import commands as c
 from rhythm.vm.interpreter import advance

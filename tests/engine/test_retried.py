@@ -11,17 +11,8 @@ from rhythm.engine import retried as module
 from rhythm.engine.retried import anew
 from rhythm.errors import NotRetryable, RetryTooLarge
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import (
-    TASK,
-    WORKFLOW,
-    Family,
-    Reach,
-    Retry,
-    StoredExecution,
-    StoredSignal,
-    StoredTimer,
-)
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, PENDING, SUSPENDED
+from rhythm.store.interfaces.executions import Family, Reach, Retry, StoredExecution, StoredSignal, StoredTimer
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, PENDING, SUSPENDED, TASK, WORKFLOW
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
 
 END = 1_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rhythm.store.base import NewSignal
+from rhythm.store.interfaces.messages import NewSignal
 from rhythm.store.sqlite.session import SQL
 from rhythm.worker.committer import Committer
 from rhythm.worker.ownership import Ownership
@@ -74,12 +74,12 @@ def test_seed_that_once_found_an_error(seed: int) -> None:
 def test_held_child_does_not_begin_because_it_is_paused_or_told_something() -> None:
     world = World(HELD)
     world.start()
-    while "run.3" not in world.inner.get(["run.3"]):
+    while "run.3" not in world.inner.reading.get(["run.3"]):
         world.round()
-    world.inner.pause(["run.3"])
-    world.inner.resume(["run.3"])
-    world.inner.signal(NewSignal("early", "run.3", "go", "null"), 10)
-    assert not world.inner._db.execute("SELECT 1 FROM ready WHERE id = 'run.3'").fetchall()
+    world.inner.people.pause(["run.3"])
+    world.inner.people.resume(["run.3"])
+    world.inner.messages.signal(NewSignal("early", "run.3", "go", "null"), 10)
+    assert not world.inner.db.connection.execute("SELECT 1 FROM ready WHERE id = 'run.3'").fetchall()
     assert world.run().result == "[0,1]"
 
 
@@ -88,7 +88,7 @@ def test_task_that_lasts_gets_its_row_although_its_workflow_was_woken_meanwhile(
     world.start()
     world.signal(0.5, "go", None)
     world.run()
-    assert "promoted" in [transition.cause for transition in world.inner.history("run")]
+    assert "promoted" in [transition.cause for transition in world.inner.reading.history("run")]
 
 
 # Guards of the protocol taken away: the simulation must notice, or it proves nothing. `make mutants` has the rarer ones.
@@ -121,7 +121,7 @@ def test_simulation_notices_bodies_begun_beyond_the_deadline(monkeypatch: pytest
 
 def test_simulation_notices_a_commit_without_an_answer_taken_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def commit(committer: Committer, turns: Any, ends: Any) -> Any:
-        return committer.store.commit(turns, ends)[0]
+        return committer.store.turns.commit(turns, ends)[0]
 
     monkeypatch.setattr(Committer, "commit", commit)
     assert noticed()

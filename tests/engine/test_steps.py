@@ -30,12 +30,12 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "") -> World:
     world.start(inputs={"n": 7, "vip": False})
     while world.clock.seconds < 5:
         world.round()
-    if world.inner.get(["run"])["run"].paused_at is None:
-        assert world.inner.pause(["run"])["run"]
+    if world.inner.reading.get(["run"])["run"].paused_at is None:
+        assert world.inner.people.pause(["run"])["run"]
     while world.clock.seconds < 20:  # its time is over while it is paused
         world.round()
-    assert world.inner.get(["run"])["run"].status == "paused"
-    assert world.inner.resume(["run"], data=json.dumps({"vip": True}))["run"]
+    assert world.inner.reading.get(["run"])["run"].status == "paused"
+    assert world.inner.people.resume(["run"], data=json.dumps({"vip": True}))["run"]
     ended = world.run()
     error = json.loads(ended.error or "null")
     assert (ended.status, error["message"], error["data"]["decision"]) == ("blocked", "TaskFailed 7 5: expired", "expired"), error

@@ -65,7 +65,7 @@ def run(make_store: MakeStore, fail_at: int = 0, mode: str = "", **settings: obj
 def test_every_kind_of_await_gives_its_result(make_store: MakeStore, owner_run: bool) -> None:
     world = run(make_store, owner_run=owner_run)
     assert set(world.ran.values()) <= {1, 2}
-    assert [t.seq for t in world.inner.history("run")] == list(range(1, len(world.inner.history("run")) + 1))
+    assert [t.seq for t in world.inner.reading.history("run")] == list(range(1, len(world.inner.reading.history("run")) + 1))
 
 
 @pytest.mark.parametrize("owner_run", [True, False], ids=["owner-run", "queued"])

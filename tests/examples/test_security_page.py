@@ -52,7 +52,7 @@ def test_the_verifier_of_the_page_agrees_with_ours(tmp_path: Path) -> None:
     with Rhythm(f"sqlite:///{tmp_path / 'a.db'}", (), environment={}) as app:
         for i in range(3):
             app.pause_queue(f"q{i}", 'ünd \\ "so"\t\u2028', by="änn")
-        rows = app.store.audit_after(0, 10)
+        rows = app.store.access.audit_after(0, 10)
     lines = [json.dumps(dict(zip(row._fields, row.astuple(), strict=True))) for row in rows]
     assert names["broken"](lines) == []
     assert names["broken"]([lines[0], lines[1].replace("q1", "q9"), lines[2]]) == [2]

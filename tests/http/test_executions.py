@@ -125,10 +125,10 @@ def test_cancel_and_retry(app: Rhythm, admin: Client) -> None:
 def test_children_and_trace_come_in_pages(app: Rhythm, admin: Client) -> None:
     id = admin.start("fan")
     with app.worker():
-        until(lambda: len(app.store.children(id)) == 5)
+        until(lambda: len(app.store.reading.children(id)) == 5)
     first = admin.get(f"/api/v1/executions/{id}/children", params={"limit": 3}).json()
     rest = admin.get(f"/api/v1/executions/{id}/children", params={"limit": 3, "cursor": first["cursor"]}).json()
-    assert [item["id"] for item in first["items"] + rest["items"]] == [child.id for child in app.store.children(id)]
+    assert [item["id"] for item in first["items"] + rest["items"]] == [child.id for child in app.store.reading.children(id)]
     assert rest["cursor"] is None
     path = f"/api/v1/executions/{id}/trace"
     whole, steps = admin.get(path).json()["items"], admin.get(path, params={"limit": 1}).json()

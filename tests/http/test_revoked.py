@@ -159,14 +159,14 @@ def test_of_many_that_are_meant_those_stay_whose_turn_comes_after_the_revocation
 
     monkeypatch.setattr(bulk, "AT_ONCE", 2)
     ids = [app.start_workflow("wait", id=f"w{i}").id for i in range(5)]
-    made, cancel = app.create_token("Ann", roles=["operator"]), app.store.cancel
+    made, cancel = app.create_token("Ann", roles=["operator"]), app.store.executions.cancel
 
     def then_revoked(*args: Any) -> Any:
         answer = cancel(*args)
         app.revoke_token(made.view.id)
         return answer
 
-    app.store.cancel = then_revoked  # type: ignore[method-assign]
+    app.store.executions.cancel = then_revoked  # type: ignore[method-assign]
     with Client(base, made.secret) as ann:
         answer = ann.post("/api/v1/executions/cancel", json=ALL)
     assert (answer.status_code, answer.json()["code"]) == (401, "token_revoked")

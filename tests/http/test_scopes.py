@@ -17,7 +17,7 @@ from rhythm.http.objects import APPROVAL, BODY, EVERYTHING, EXECUTION, LIST, NAM
 from rhythm.http.routes import ROUTES, Route
 from rhythm.rights import PERMISSIONS, READ
 from rhythm.store.approvals import Decision
-from rhythm.store.base import Beat
+from rhythm.store.interfaces.workers import Beat
 from tests.http.conftest import Client, MakeClient, until
 from tests.http.scoped import ALL, BARE, NAMES, Thing, World, ask, model, refused
 
@@ -170,11 +170,11 @@ def test_a_pattern_that_was_taken_away_while_somebody_decides_counts_no_more(wor
     made = app.create_token("Ann", roles=["approver:order*"], business_roles=["finance"])
     actor = made.view.actor()
     app.change_token(made.view.id, roles=["approver:payment"])
-    verdict = app.store.decide(order.approval, Decision(actor, "approve"))
+    verdict = app.store.people.decide(order.approval, Decision(actor, "approve"))
     assert verdict is not None
     assert verdict.refusal == "role_revoked"
     app.change_token(made.view.id, roles=["approver:order*"])
-    assert app.store.decide(order.approval, Decision(actor, "approve")).ended == "approved"  # type: ignore[union-attr]
+    assert app.store.people.decide(order.approval, Decision(actor, "approve")).ended == "approved"  # type: ignore[union-attr]
 
 
 # acts that name something else in their bodies
@@ -309,7 +309,7 @@ def test_queues_go_by_their_own_names(world: World, app: Rhythm, client: MakeCli
 
 def test_how_many_others_wait_in_a_queue_is_told_to_those_who_may_see_it(app: Rhythm, world: World, client: MakeClient) -> None:
     ids = [app.queue_task("order_", queue="busy").id for _ in range(3)]
-    app.store.beat(Beat("w", "here", 1, ("busy",), 1, 0, False, "1"), {}, 60.0)
+    app.store.workers.beat(Beat("w", "here", 1, ("busy",), 1, 0, False, "1"), {}, 60.0)
     told = [
         client(*roles, name=roles[0]).get(f"/api/v1/executions/{ids[0]}/why").json()["reasons"][0]["what"]
         for roles in (["viewer"], ["viewer:order*"], ["viewer:order*", "viewer:busy"])

@@ -325,7 +325,7 @@ def busy(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 stack.enter_context(app.store.db._room)
         else:
             for _ in range(IDLE):
-                app.store._readers._taken().close()  # type: ignore[attr-defined]
+                app.store.db.readers._taken().close()  # type: ignore[attr-defined]
         yield
 
 

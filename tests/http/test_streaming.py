@@ -83,8 +83,8 @@ def test_many_streams_have_one_watcher_which_ends_with_the_last(app: Rhythm) -> 
 def test_streams_share_what_they_send_and_forget_it_after_that(app: Rhythm, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many follow one execution and do not read, its view is read once and made into bytes once."""
     id = app.start_workflow("wait", {"text": "x" * 1000}).id
-    read, get = list[str](), app.store.get
-    monkeypatch.setattr(app.store, "get", lambda ids: read.extend(ids) or get(ids))
+    read, get = list[str](), app.store.reading.get
+    monkeypatch.setattr(app.store.reading, "get", lambda ids: read.extend(ids) or get(ids))
     watcher = watching.Watcher(app)
 
     async def follow() -> None:

@@ -78,16 +78,20 @@ def lite(statement: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("store/sqlite/queries.sql", statement, old, new),)
 
 
-def lite_code(function: str, old: str, new: str) -> tuple[Change, ...]:
-    return (Change("store/sqlite/store.py", function, old, new),)
+def lite_code(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
+    return (Change(f"store/sqlite/{file}.py", function, old, new),)
 
 
 def pg(statement: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change("store/postgres/queries.sql", statement, old, new),)
 
 
-def pg_code(function: str, old: str, new: str, file: str = "store") -> tuple[Change, ...]:
+def pg_code(file: str, function: str, old: str, new: str) -> tuple[Change, ...]:
     return (Change(f"store/postgres/{file}.py", function, old, new),)
+
+
+def step(old: str, new: str) -> tuple[Change, ...]:
+    return (Change("store/steps.py", "is_step", old, new),)
 
 
 def verdict(function: str, old: str, new: str) -> tuple[Change, ...]:
@@ -96,7 +100,7 @@ def verdict(function: str, old: str, new: str) -> tuple[Change, ...]:
 
 
 def people(kind: str, function: str, old: str, new: str) -> tuple[Change, ...]:
-    return (Change(f"store/{kind}/approvals.py", function, old, new),)
+    return (Change(f"store/{kind}/people.py", function, old, new),)
 
 
 def judged(old: str, new: str) -> tuple[Change, ...]:
@@ -170,13 +174,13 @@ def migrated(kind: str, old: str, new: str) -> tuple[Change, ...]:
 
 # An end on SQLite that wakes nobody, and on PostgreSQL the like of what nobody holds.
 UNTOLD = (
-    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self._one('finish', dict(id=id, status=ended.status, result=None,"
+    "(lambda id, ended, now, fence=None, worker=None, attempt=0: self.db.one('finish', dict(id=id, status=ended.status, result=None,"
     " error=ended.value, now=now, fence=fence, worker=worker, attempt=attempt, took_us=0)))("
 )
 UNHELD_UNTOLD = pg_code(
-    "end_unclaimed", "return self.finish([end_of(id, ended) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
+    "rows", "end_unclaimed", "return self.finish([end_of(id, ended) for (id,) in self.db.all(\"not_ready\", ids=ids)], now)",
     "ends = [fields(end_of(id, ended)) for (id,) in self.db.all('not_ready', ids=ids)]\n"
-    "        return {row[0] for row in self.db.batch('finish', ends, now=now)}", "rows",
+    "        return {row[0] for row in self.db.batch('finish', ends, now=now)}",
 )  # fmt: skip
 CLAIMED_CHECK = "  CHECK ((state = 1) = (fence IS NOT NULL)),\n"
 
@@ -196,7 +200,7 @@ FENCES = (
     ),
     Guard(
         "beat: tells what it did not prolong", server("a_beat_waits_for_no_lock_and_prolongs_the_other_claims"),
-        postgres=pg_code("beat", "id not in kept and ", "False and "),
+        postgres=pg_code("workers", "beat", "id not in kept and ", "False and "),
     ),
     Guard(
         "beat: what was not prolonged is prolonged by the next", (HEART + "what_somebody_had_locked_is_prolonged_by_the_next_beat",),
@@ -216,7 +220,7 @@ FENCES = (
     ),
     Guard(
         "complete a task: only under my fence", rule("a_released_claim_is_free_and_its_fence_is_worth_nothing"),
-        lite("attempt_of", " AND r.fence = ?", " AND ? > 0"), pg_code("_holds", " and row.fence == item.fence", "", "flush"),
+        lite("attempt_of", " AND r.fence = ?", " AND ? > 0"), pg_code("flush", "_holds", " and row.fence == item.fence", ""),
     ),
     Guard(
         "park: only under my fence", rule("a_wake_after_the_park_makes_the_row_again"),
@@ -232,8 +236,8 @@ FENCES = (
     ),
     Guard(
         "turn: only under the claim that is in force", rule("a_turn_of_one_who_gave_its_claim_back_is_lost"),
-        lite_code("_commit_turn", "fence != turn.fence or ", ""),
-        pg_code("_holds", " and row.fence == item.fence", "", "flush"),
+        lite_code("flush", "commit_turn", "fence != turn.fence or ", ""),
+        pg_code("flush", "_holds", " and row.fence == item.fence", ""),
     ),
     Guard(
         "turn: its own seq", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
@@ -246,12 +250,12 @@ FENCES = (
     Guard(
         "step: nothing that its statement does not write",
         ("tests/store/test_fast_path.py::test_turn_with_anything_that_a_step_does_not_write_takes_the_full_way",),
-        engine=pg_code("is_step", " and _others_of(turn) == _UNUSED", "", "flush"),
+        engine=step(" and _others_of(turn) == _UNUSED", ""),
     ),
     Guard(
         "step: its tasks are not left as they were",
         ("tests/store/test_fast_path.py::test_large_snapshot_and_unchanged_tasks_take_the_full_way",),
-        engine=pg_code("is_step", "turn.owned is not None and ", "", "flush"),
+        engine=step("turn.owned is not None and ", ""),
     ),
     Guard(
         "a fence is never given out twice", rule("a_wake_after_the_park_makes_the_row_again"),
@@ -281,7 +285,7 @@ FENCES = (
     Guard(
         "BEGIN IMMEDIATE: who reads to write is the only writer",
         (f"{LOCKING}a_transaction_on_sqlite_is_the_only_writer_before_it_reads",),
-        (Change("store/sqlite/session.py", "_transaction", "BEGIN IMMEDIATE", "BEGIN"),),
+        (Change("store/sqlite/session.py", "transaction", "BEGIN IMMEDIATE", "BEGIN"),),
     ),
 )  # fmt: skip
 
@@ -305,83 +309,86 @@ WAKES = (
     ),
     Guard(
         "a task that ends wakes its parent", rule("the_end_of_a_task_wakes_its_parent"),
-        lite_code("_finish", "self._wake(row[0], now)", "pass"),
-        pg_code("finish", "self.wake((parent for _, parent in ended), now)", "pass", "rows"),
+        lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
+        pg_code("rows", "finish", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a workflow that ends wakes its parent", rule("a_finished_child_workflow_wakes_its_parent"),
-        lite_code("_finish", "self._wake(row[0], now)", "pass"),
-        pg_code("finish", "self.wake((parent for _, parent in ended), now)", "pass", "rows"),
+        lite_code("rows", "finish", "self.wake(row[0], now)", "pass"),
+        pg_code("rows", "finish", "self.wake((parent for _, parent in ended), now)", "pass"),
     ),
     Guard(
         "a task out of attempts wakes its parent", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
-        lite_code("_rescue_task", "self._finish(", UNTOLD),
-        pg_code("_rescue_tasks", "self.rows.finish(ends, now)", "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
+        lite_code("maintenance", "_rescue_task", "self.rows.finish(", UNTOLD),
+        pg_code("maintenance", "_rescue_tasks", "self.rows.finish(ends, now)",
+            "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
     ),
     Guard(
         "a workflow in a crash loop wakes its parent", rule("a_workflow_that_kills_its_workers_in_one_turn_fails_and_wakes_its_parent"),
-        lite_code("_rescue_workflow", "self._end_workflow(", UNTOLD),
-        pg_code("_stop_loops", "self.rows.end_workflows(ends, now)", "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
+        lite_code("maintenance", "_rescue_workflow", "self.rows.end_workflow(", UNTOLD),
+        pg_code("maintenance", "_stop_loops", "self.rows.end_workflows(ends, now)",
+            "self.db.batch('finish', [fields(end) for end in ends], now=now)"),
     ),
     Guard(
         "a task that nobody did in time wakes its parent", rule("a_task_that_nobody_runs_in_time_fails"),
-        lite_code("_time_out", "self._finish(", UNTOLD),
+        lite_code("maintenance", "_time_out", "self.rows.finish(", UNTOLD),
         UNHELD_UNTOLD,
     ),
     Guard(
         "a cancelled task that nobody runs wakes its parent", rule("a_cancelled_task_that_nobody_runs_ends_at_once"),
-        lite_code("_cancel", "self._finish(", UNTOLD),
+        lite_code("rows", "cancel", "self.finish(", UNTOLD),
         UNHELD_UNTOLD,
     ),
     Guard(
         "a swept task wakes its parent", rule("the_sweep_ends_tasks_that_a_turn_asked_to_end"),
-        lite_code("sweep", "self._finish(", UNTOLD),
+        lite_code("maintenance", "sweep", "self.rows.finish(", UNTOLD),
         UNHELD_UNTOLD,
     ),
     Guard(
         "a timer wakes", rule("a_timer_never_fires_early_and_only_once"),
-        lite_code("fire_timers", '"fire_timer", now, id, n)\n                self._wake(id, now)', '"fire_timer", now, id, n)'),
-        pg_code("_fire", "self.rows.wake([*waiting, ", "self.rows.wake(["),
+        lite_code("maintenance", "fire_timers", '"fire_timer", now, id, n)\n                self.rows.wake(id, now)',
+            '"fire_timer", now, id, n)'),
+        pg_code("maintenance", "_fire", "self.rows.wake([*waiting, ", "self.rows.wake(["),
     ),
     Guard(
         "a workflow whose time is over is woken", rule("a_workflow_whose_time_is_over_is_woken_and_told"),
-        lite_code("_time_out", "self._wake(id, now)", "pass"),
-        pg_code("_fire", "*(id for id, type, _ in late if end_of_timed_out(type) is None)], now)", "], now)"),
+        lite_code("maintenance", "_time_out", "self.rows.wake(id, now)", "pass"),
+        pg_code("maintenance", "_fire", "*(id for id, type, _ in late if end_of_timed_out(type) is None)], now)", "], now)"),
     ),
     Guard(
         "a signal wakes", rule("a_wake_after_the_park_makes_the_row_again", "a_wake_before_the_park_refuses_it"),
-        lite_code("_deliver", "self._wake(signal.execution_id, now)", "pass"),
-        pg_code("signal", "self.rows.call([id])", "self.db.now()"),
+        lite_code("exchange", "deliver", "self.rows.wake(signal.execution_id, now)", "pass"),
+        pg_code("messages", "signal", "self.rows.call([id])", "self.db.now()"),
     ),
     Guard(
         "a signal of a turn wakes", rule("a_turn_sends_signals_to_those_who_are_there"),
-        postgres=pg_code("_deliver", "self.rows.call([signal.execution_id for signal in signals])", "pass", "flush"),
+        postgres=pg_code("flush", "_deliver", "self.rows.call([signal.execution_id for signal in signals])", "pass"),
     ),
     Guard(
         "a cancel wakes", rule("a_cancelled_workflow_is_woken_also_before_its_delayed_start"),
-        lite_code("_cancel", "self._wake(id, now)", "pass"), pg_code("_cancel", "self.rows.wake(workflows, now)", "pass"),
+        lite_code("rows", "cancel", "self.wake(id, now)", "pass"), pg_code("rows", "cancel", "self.wake(workflows, now)", "pass"),
     ),
     Guard(
         "a cancel frees what is delayed", rule("a_cancelled_workflow_is_woken_also_before_its_delayed_start"),
-        lite_code("_cancel", 'self._all("free_delayed", id)', "pass"),
-        pg_code("_cancel", "self.rows.free_delayed(workflows)", "pass"),
+        lite_code("rows", "cancel", 'self.db.all("free_delayed", id)', "pass"),
+        pg_code("rows", "cancel", "self.free_delayed(workflows)", "pass"),
     ),
     Guard(
         "a child workflow that is asked to end is woken", rule("a_child_workflow_that_a_turn_asks_to_end_is_woken"),
-        lite_code("_flag", "self._wake(child, now)", "pass"), pg_code("flag", "self.wake(workflows, now)", "pass", "rows"),
+        lite_code("rows", "flag", "self.wake(child, now)", "pass"), pg_code("rows", "flag", "self.wake(workflows, now)", "pass"),
     ),
     Guard(
         "a pause wakes", rule("pausing_wakes_and_is_told_to_whoever_loads"),
-        people("sqlite", "_look_up", "self._wake(id, now)", "pass"), people("postgres", "pause", "self.rows.call(list(ids))", "pass"),
+        people("sqlite", "_look_up", "self.rows.wake(id, now)", "pass"), people("postgres", "pause", "self.rows.call(list(ids))", "pass"),
     ),
     Guard(
         "what is held back is not woken", rule("a_child_that_is_held_back_finds_its_signals_when_it_is_released"),
-        lite_code("_deliver", "if not known.held:", "if True:"),
-        pg_code("call", "self.wake((id for id, held, _ in known if not held), now)", "self.wake((row[0] for row in known), now)", "rows"),
+        lite_code("exchange", "deliver", "if not known.held:", "if True:"),
+        pg_code("rows", "call", "self.wake((id for id, held, _ in known if not held), now)", "self.wake((row[0] for row in known), now)"),
     ),
     Guard(
         "all ready rows of a flush are locked before any is written", server("a_flush_that_waits_for_one_row_has_locked_no_later_one"),
-        postgres=pg_code("__init__", ", *self._related()]", "]", "flush"),
+        postgres=pg_code("flush", "__init__", ", *self._related()]", "]"),
     ),
     Guard(
         "ready rows are locked in one order", server("a_flush_that_waits_for_one_row_has_locked_no_later_one"),
@@ -393,35 +400,36 @@ WAKES = (
     ),
     Guard(
         "what has lost its claim writes nothing in a flush", rule("a_turn_with_another_seq_is_lost_and_writes_nothing"),
-        postgres=pg_code("_advance", "for turn in held if turn.id in accepted]", "for turn in held]", "flush"),
+        postgres=pg_code("flush", "_advance", "for turn in held if turn.id in accepted]", "for turn in held]"),
     ),
     Guard(
         "one turn of a workflow in a commit", rule("a_commit_takes_one_turn_of_each_workflow"),
-        lite_code("commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
-        pg_code("commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
+        lite_code("turns", "commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
+        pg_code("turns", "commit", "len({turn.id for turn in turns}) < len(turns)", "False"),
     ),
 )  # fmt: skip
 
 EVENTS = (
     Guard(
         "an event wakes those who wait", event("an_event_wakes_one_who_sleeps_and_ends_its_wait"),
-        lite_code("_end_waits", "self._wake(wait.execution_id, now)", "pass"),
-        pg_code("_end", "self.rows.wake((match.wait.execution_id for match in found), now)", "pass", "exchange"),
+        lite_code("exchange", "_end_waits", "self.rows.wake(wait.execution_id, now)", "pass"),
+        pg_code("exchange", "_end", "self.rows.wake((match.wait.execution_id for match in found), now)", "pass"),
     ),
     Guard(
         "who begins to wait looks for what is there",
         event("an_event_that_came_before_the_wait_ends_it_and_the_turn_does_not_park"),
-        lite_code("_look", "while open_ and", "while False and"), pg_code("look", "while after and", "while False and", "exchange"),
+        lite_code("exchange", "look", "while open_ and", "while False and"),
+        pg_code("exchange", "look", "while after and", "while False and"),
     ),
     Guard(
         "publishers and waiters lock the type first",
         server("a_wait_that_is_registered_while_an_event_is_published_finds_it",
                "an_event_that_is_published_while_a_wait_is_registered_ends_it"),
-        postgres=pg_code("__init__", 'dict(self.db.batch("lock_types", locks))', '{lock["type"]: 10 for lock in locks}', "exchange"),
+        postgres=pg_code("exchange", "__init__", 'dict(self.db.batch("lock_types", locks))', '{lock["type"]: 10 for lock in locks}'),
     ),
     Guard(
         "a wait ends once", server("an_event_goes_to_the_next_wait_when_the_first_is_cancelled_meanwhile"),
-        postgres=pg_code("_end", "raise AgainError", "pass", "exchange"),
+        postgres=pg_code("exchange", "_end", "raise AgainError", "pass"),
     ),
     Guard(
         "the same event twice is one", event("the_same_event_twice_is_one"),
@@ -429,8 +437,8 @@ EVENTS = (
     ),
     Guard(
         "what an event starts is started with it", trigger("a_publisher_that_dies_has_published_wholly_or_not_at_all"),
-        lite_code("_publish", "self._trigger(new, sender.name if sender else None, now)", "pass"),
-        pg_code("publish", "self._trigger(new, publishers, now)", "pass", "exchange"),
+        lite_code("exchange", "publish", "self._trigger(new, sender.name if sender else None, now)", "pass"),
+        pg_code("exchange", "publish", "self._trigger(new, publishers, now)", "pass"),
     ),
     Guard(
         "an event that was forgotten starts nothing again", trigger("an_event_that_was_forgotten_does_not_start_a_workflow_again"),
@@ -442,8 +450,11 @@ EVENTS = (
     ),
     Guard(
         "a workflow is started by what it names now", trigger("what_starts_a_workflow_is_what_was_registered_last"),
-        lite_code("_set_triggers", 'self._all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})', "pass"),
-        pg_code("_set_triggers", 'self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)', "pass"),
+        lite_code("definitions", "_set_triggers", 'self.db.all("forget_triggers", {"names": json.dumps(list(last)), "triggers": triggers})',
+            "pass"),
+        pg_code("definitions", "_set_triggers",
+            'self.db.do("forget_triggers", names=[d.name for d in last], type=types, workflow=workflows)',
+            "pass"),
     ),
     Guard(
         "an event that somebody has taken is not forgotten", event("an_event_that_somebody_has_taken_is_kept_until_its_end"),
@@ -454,12 +465,12 @@ EVENTS = (
     ),
     Guard(
         "whoever forgets events locks their types", server("an_event_that_is_taken_while_it_is_to_be_forgotten_stays"),
-        postgres=pg_code("_prune_events", 'self.db.do("hold_types", types=types)', "pass"),
+        postgres=pg_code("maintenance", "_prune_events", 'self.db.do("hold_types", types=types)', "pass"),
     ),
     Guard(
         "whoever terminates takes the turn and raises the fence", terminate("an_owner_that_goes_on_without_looking_at_its_row_is_stopped"),
         postgres=(
-            Change("store/postgres/operating.py", "_end_at_once", 'self.db.do("skip_turn", ids=list(workflows))', "pass"),
+            Change("store/postgres/executions.py", "_end_at_once", 'self.db.do("skip_turn", ids=list(workflows))', "pass"),
             *pg("raise_context_fences", "fence = nextval('fences')", "fence = fence"),
         ),
     ),
@@ -470,7 +481,7 @@ EVENTS = (
     ),
     Guard(
         "a claim on what is terminated is gone", terminate("a_turn_that_was_computed_before_is_lost"),
-        lite_code("_terminate", 'for id in workflows:\n            self._all("delete_ready", id)', "pass"),
+        lite_code("executions", "_terminate", 'for id in workflows:\n            self.db.all("delete_ready", id)', "pass"),
     ),
     Guard(
         "children that are made meanwhile are terminated, too", server("a_child_that_a_turn_makes_while_its_parent_is_terminated_ends_too"),
@@ -478,8 +489,13 @@ EVENTS = (
     ),
     Guard(
         "a family that is being ended does not grow", family("a_family_that_is_being_ended_does_not_grow"),
-        lite_code("_commit_turn", "if terminated:", "if False:"),
-        pg_code("_holds", " and not self.known[item.id].terminated", "", "flush"),
+        lite_code("flush", "_refusal", "if terminated:", "if False:"),
+        pg_code("flush", "_holds", " and not self.known[item.id].terminated", ""),
+    ),
+    Guard(
+        "below a mark nothing is written that others see", family("an_owner_in_a_family_that_is_being_ended_only_takes_steps"),
+        lite_code("flush", "commit_turn", "not is_step(turn) and", '(turn.end != "own" or turn.starts) and'),
+        pg_code("flush", "_holds", " and not self.known[item.id].terminated", ""),
     ),
     Guard(
         "terminate leaves a mark for what it does not end itself", family("whoever_comes_ends_what_is_left"),
@@ -488,22 +504,22 @@ EVENTS = (
     ),
     Guard(
         "services end what is left below what was terminated", family("whoever_comes_ends_what_is_left"),
-        engine=(Change("store/base.py", "recover", "if look.terminated else ()", "if False else ()"),),
+        engine=(Change("store/interfaces/store.py", "recover", "if look.terminated else ()", "if False else ()"),),
     ),
     Guard(
         "the mark stays while anything below it lives", family("whoever_comes_ends_what_is_left"),
-        lite_code("end_terminated", "if not tasks and not workflows:", "if True:"),
-        (Change("store/postgres/operating.py", "end_terminated", "if not tasks and not workflows:", "if True:"),),
+        lite_code("executions", "end_terminated", "if not tasks and not workflows:", "if True:"),
+        (Change("store/postgres/executions.py", "end_terminated", "if not tasks and not workflows:", "if True:"),),
     ),
     Guard(
         "a full family starts nothing more", family("a_family_that_is_full_starts_nothing_more"),
-        lite_code("_full", "if started is not None and started > limits.family:", "if False:"),
-        pg_code("_count", "> limits.family}", "> 2**60}", "flush"),
+        lite_code("flush", "_full", "if started is not None and started > limits.family:", "if False:"),
+        pg_code("flush", "_count", "> limits.family}", "> 2**60}"),
     ),
     Guard(
         "of a family those who live are counted", family("a_family_whose_children_have_ended_goes_on_for_ever"),
-        lite_code("_full", "alive is None or alive[0] > limits.family", "True"),
-        pg_code("_is_full", "not alive or bool(alive[0][0] > limit)", "True", "flush"),
+        lite_code("flush", "_full", "alive is None or alive[0] > limits.family", "True"),
+        pg_code("flush", "_is_full", "not alive or bool(alive[0][0] > limit)", "True"),
     ),
     Guard(
         "one execution has only so many children", family("one_execution_has_only_so_many_children_that_live"),
@@ -529,17 +545,17 @@ RESCUE = (
         "rescue never takes what has not expired", rule("only_expired_claims_and_those_of_dead_workers_are_rescued"),
         lite("expired", "claim_expires_at < now_us()", "claim_expires_at - 100000000 < now_us()"),
         pg("expired", "r.claim_expires_at < now_us()", "r.claim_expires_at - 100000000 < now_us()")
-        + pg_code("_expired", "row.claim_expires_at < now", "row.claim_expires_at - 100000000 < now"),
+        + pg_code("maintenance", "_expired", "row.claim_expires_at < now", "row.claim_expires_at - 100000000 < now"),
     ),
     Guard(
         "rescue repeats its condition under the lock: expiry",
         server("a_rescuer_with_an_old_list_leaves_what_was_extended_or_claimed_anew_alone"),
-        postgres=pg_code("_expired", "row.claim_expires_at < now", "True"),
+        postgres=pg_code("maintenance", "_expired", "row.claim_expires_at < now", "True"),
     ),
     Guard(
         "rescue repeats its condition under the lock: fence",
         server("a_rescuer_with_an_old_list_leaves_what_was_extended_or_claimed_anew_alone"),
-        postgres=pg_code("_rescue", " if row.fence == found[id].fence", ""),
+        postgres=pg_code("maintenance", "_rescue", " if row.fence == found[id].fence", ""),
     ),
     Guard(
         "rescue repeats its condition under the lock: beats", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
@@ -547,7 +563,7 @@ RESCUE = (
     ),
     Guard(
         "rescue reads the beats after the lock", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
-        postgres=pg_code("_rescue", "self._dead(held, now) if dead else set()", "{row.claimed_by for row in held}"),
+        postgres=pg_code("maintenance", "_rescue", "self._dead(held, now) if dead else set()", "{row.claimed_by for row in held}"),
     ),
     Guard(
         "rescue waits for nobody", server("a_rescuer_leaves_what_others_have_locked_for_the_next_time"),
@@ -559,17 +575,17 @@ RESCUE = (
     ),
     Guard(
         "rescue locks the parents of what fails first", server("a_rescuer_does_not_rob_a_worker_that_has_beaten_meanwhile"),
-        postgres=pg_code("_rescue", "self.rows.lock(parents)", "pass"),
+        postgres=pg_code("maintenance", "_rescue", "self.rows.lock(parents)", "pass"),
     ),
     Guard(
         "services do not wait long for a lock", server("a_service_does_not_wait_long_and_keeps_its_session"),
-        postgres=pg_code("hasten", "self.set(\"lock_timeout\", IMPATIENT, local=True)", "pass", "connection"),
+        postgres=pg_code("connection", "hasten", "self.set(\"lock_timeout\", IMPATIENT, local=True)", "pass"),
     ),
     Guard(
         "a worker without a beat is not robbed", peers("a_worker_without_a_row_is_judged_by_its_claims_alone"),
         lite("expired", "r.claimed_by IN (SELECT", ":dead AND r.claimed_by NOT IN (SELECT"),
         pg("expired", "OR r.claimed_by = ANY(", "OR %(dead)s::bool AND r.claimed_by <> ALL(")
-        + pg_code("_rescue", "self._dead(held, now) if dead else set()", "{row.claimed_by for row in held}"),
+        + pg_code("maintenance", "_rescue", "self._dead(held, now) if dead else set()", "{row.claimed_by for row in held}"),
     ),
     Guard(
         "a worker is dead by its own time", peers("a_worker_is_dead_when_it_says_so_whoever_asks"),
@@ -605,7 +621,7 @@ RESCUE = (
     ),
     Guard(
         "the resumes cannot be paused", peers("the_queue_of_resumes_cannot_be_paused"),
-        engine=(Change("store/base.py", "refuse_system", "paused and queue == SYSTEM_QUEUE", "False"),),
+        engine=(Change("store/interfaces/workers.py", "refuse_system", "paused and queue == SYSTEM_QUEUE", "False"),),
     ),
     Guard(
         "declarations are locked in one order", server("workers_that_declare_at_once_lock_in_the_order_of_names"),
@@ -635,8 +651,8 @@ RESCUE = (
     ),
     Guard(
         "what failed by itself is not taken for a crash", rule("a_task_that_failed_by_itself_is_not_told_to_have_killed_its_workers"),
-        lite_code("_rescue_task", "rescued_task(crashes, crash_limit)", "rescued_task(attempt, crash_limit)"),
-        pg_code("_rescue_tasks", "rescued_task(row.crashes + 1, crash_limit)", "rescued_task(row.attempt, crash_limit)"),
+        lite_code("maintenance", "_rescue_task", "rescued_task(crashes, crash_limit)", "rescued_task(attempt, crash_limit)"),
+        pg_code("maintenance", "_rescue_tasks", "rescued_task(row.crashes + 1, crash_limit)", "rescued_task(row.attempt, crash_limit)"),
     ),
     Guard(
         "the crashes of a task are counted", rule("a_task_may_kill_as_many_workers_as_the_limit_says"),
@@ -718,8 +734,8 @@ ENDS = (
     ),
     Guard(
         "a workflow that has ended takes no turn", rule("a_workflow_that_has_ended_takes_no_turn"),
-        lite_code("_commit_turn", " or has_ended(known.status)", ""),
-        pg_code("_advance", " and not has_ended(self.known[turn.id].status)", "", "flush"),
+        lite_code("flush", "commit_turn", " or has_ended(known.status)", ""),
+        pg_code("flush", "_advance", " and not has_ended(self.known[turn.id].status)", ""),
     ),
     Guard(
         "what a blocked workflow started goes on", rule("a_blocked_workflow_keeps_its_reason_and_its_children_go_on"),
@@ -741,7 +757,7 @@ ENDS = (
     ),
     Guard(
         "a cancel comes too late for what has ended", rule("an_acknowledged_cancel_wins_over_the_result"),
-        lite_code("_cancel", " or has_ended(known.status)", ""), pg("flag_cancel", " AND status < 5", ""),
+        lite_code("rows", "cancel", " or has_ended(known.status)", ""), pg("flag_cancel", " AND status < 5", ""),
     ),
     Guard(
         "a pause comes too late for what has ended", rule("pausing_wakes_and_is_told_to_whoever_loads"),
@@ -753,7 +769,7 @@ ENDS = (
     ),
     Guard(
         "a signal of a turn comes too late for what has ended", rule("a_signal_of_a_turn_to_one_that_has_ended_is_dropped"),
-        lite_code("_deliver", "or has_ended(known.status) ", ""), pg("insert_signals", " AND e.status < 5", ""),
+        lite_code("exchange", "deliver", "or has_ended(known.status) ", ""), pg("insert_signals", " AND e.status < 5", ""),
     ),
     Guard(
         "an acknowledged cancel wins over the result", rule("an_acknowledged_cancel_wins_over_the_result"),
@@ -782,7 +798,7 @@ ENDS = (
     ),
     Guard(
         "signals are numbered by one sender at a time", server("signals_sent_at_once_are_numbered_without_gaps"),
-        postgres=pg_code("signal", "self.rows.call([id])", "self.db.now()"),
+        postgres=pg_code("messages", "signal", "self.rows.call([id])", "self.db.now()"),
     ),
     Guard(
         "a timer never fires early", rule("what_is_due_later_stays_when_something_is_due_now"),
@@ -1076,7 +1092,7 @@ WORKER = (
 SIMULATED = (
     Guard(
         "simulation: the turns of an older owner count", (SIMULATION,),
-        engine=lite_code("_commit_turn", "fence != turn.fence or ", "")
+        engine=lite_code("flush", "commit_turn", "fence != turn.fence or ", "")
         + lite("advance_context", " AND fence <= :fence", ""),
     ),
     Guard(
@@ -1156,18 +1172,18 @@ ACCESS = (
     ),
     Guard(
         "an act with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
-        sqlite=(Change("store/sqlite/access.py", "_record", "self._authorise(actor, now)", "pass"),),
-        postgres=(Change("store/postgres/access.py", "_record", "self._authorise(actor)", "pass"),),
+        sqlite=(Change("store/sqlite/auditing.py", "record", "self.authorise(actor, now)", "pass"),),
+        postgres=(Change("store/postgres/auditing.py", "record", "self.authorise(actor)", "pass"),),
     ),
     Guard(
         "a start with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
-        sqlite=lite_code("start", "if any(found.created for found in started):", "if False:"),
+        sqlite=lite_code("executions", "start", "if any(found.created for found in started):", "if False:"),
         postgres=(Change("store/postgres/rows.py", "_inserted", "if rows:", "if False:"),),
     ),
     Guard(
         "a registration with a token is allowed when it is done", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
-        sqlite=lite_code("register", "self._authorise(actor, self.clock())", "pass"),
-        postgres=pg_code("register", "self._authorise(actor)", "pass"),
+        sqlite=lite_code("definitions", "register", "self.auditor.authorise(actor, self.db.clock())", "pass"),
+        postgres=pg_code("definitions", "register", "self.auditor.authorise(actor)", "pass"),
     ),
     Guard(
         "a token that is not valid any more allows nothing", acting("nothing_is_done_with_a_token_that_is_not_valid_any_more"),
@@ -1191,13 +1207,13 @@ ACCESS = (
 PEOPLE = (
     Guard(
         "a decision wakes", approvals("a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on"),
-        people("sqlite", "_end_approval", "self._wake(approval.execution_id, now)", "pass"),
+        people("sqlite", "_end_approval", "self.rows.wake(approval.execution_id, now)", "pass"),
         people("postgres", "decide", "self.rows.call([execution_id])", "pass"),
     ),
     Guard(
         "an approval that expires wakes", approvals("an_approval_expires_at_its_time_and_not_before"),
-        people("sqlite", "_end_approval", "self._wake(approval.execution_id, now)", "pass"),
-        pg_code("_fire", "*(id for id, _ in (*timers, *waits)), *asked]", "*(id for id, _ in (*timers, *waits))]"),
+        people("sqlite", "_end_approval", "self.rows.wake(approval.execution_id, now)", "pass"),
+        pg_code("maintenance", "_fire", "*(id for id, _ in (*timers, *waits)), *asked]", "*(id for id, _ in (*timers, *waits))]"),
     ),
     Guard(
         "a decision takes the role", approvals("what_is_refused_leaves_no_trace"),
@@ -1234,13 +1250,13 @@ PEOPLE = (
     ),
     Guard(
         "what has ended asks nobody any more", approvals("an_execution_that_ends_asks_nobody_any_more"),
-        lite_code("_end_workflow", 'self._all("cancel_approvals", now, id, 0, LAST)', "pass"),
+        lite_code("rows", "end_workflow", 'self.db.all("cancel_approvals", now, id, 0, LAST)', "pass"),
         pg("delete_waits", "AND status IS NULL)", "AND false)"),
     ),
     Guard(
         "what let it go on is done with its turn", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
-        lite_code("_commit_turn", "self._executed(turn.id, upto, ended.error if ended else None, now)", "pass"),
-        pg_code("run", "self._executed(won)", "pass", "flush"),
+        lite_code("flush", "commit_turn", "self._executed(turn.id, upto, ended.error if ended else None, now)", "pass"),
+        pg_code("flush", "run", "self._executed(won)", "pass"),
     ),
     Guard(
         "only what the turn knew is done with it", approvals("what_let_it_go_on_is_done_with_the_turn_that_knew_it"),
@@ -1249,7 +1265,7 @@ PEOPLE = (
     ),
     Guard(
         "what the last turn did not know is done with it", rule("a_resume_of_which_the_last_turn_did_not_know_is_done_with_it"),
-        engine=(Change("store/base.py", "resumed_upto", "EVERY_RESUME if", "self.resumed if"),),
+        engine=(Change("store/interfaces/turns.py", "resumed_upto", "EVERY_RESUME if", "self.resumed if"),),
     ),
     Guard(
         "only what is held is resumed", approvals("with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed"),
@@ -1288,27 +1304,27 @@ HANDS = (
     ),
     Guard(
         "a full mailbox takes nothing of a turn", hands("a_full_mailbox_takes_nothing_of_a_turn_either"),
-        lite_code("_send", "room[to] > 0 and ", ""), pg("insert_signals", "box.waiting + x.nth <= ", "0 <= "),
+        lite_code("exchange", "send", "room[to] > 0 and ", ""), pg("insert_signals", "box.waiting + x.nth <= ", "0 <= "),
     ),
     Guard(
         "a signal makes its sender a contributor", hands("a_signal_makes_its_sender_a_contributor_of_the_whole_family"),
-        lite_code("_deliver", "sender.provenance.contributors if sender else ()", "()"),
-        pg_code("signal", "self.rows.contribute([(id, provenance_of(actor).contributors)], now)", "pass"),
+        lite_code("exchange", "deliver", "sender.provenance.contributors if sender else ()", "()"),
+        pg_code("messages", "signal", "self.rows.contribute([(id, provenance_of(actor).contributors)], now)", "pass"),
     ),
     Guard(
         "an event brings its publisher along", hands("an_event_brings_its_publisher_to_who_takes_it_now_and_later"),
-        lite_code("_end_waits", "load_provenance(match.event.provenance).contributors", "()"),
-        pg_code("_end", "self.contributions += [", "[", "exchange"),
+        lite_code("exchange", "_end_waits", "load_provenance(match.event.provenance).contributors", "()"),
+        pg_code("exchange", "_end", "self.contributions += [", "["),
     ),
     Guard(
         "an event keeps whose data it carries", hands("an_event_brings_its_publisher_to_who_takes_it_now_and_later"),
-        lite_code("_publish", "dump_provenance(sender.provenance) if sender else None", "None"),
-        pg_code("_numbered", "provenances.get(event.id)", "None", "exchange"),
+        lite_code("exchange", "publish", "dump_provenance(sender.provenance) if sender else None", "None"),
+        pg_code("exchange", "_numbered", "provenances.get(event.id)", "None"),
     ),
     Guard(
         "a turn passes on who had a hand in its family", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
-        lite_code("_sender", "sending_turn(family)", "sending_turn(family.replace(people=()))"),
-        pg_code("senders", "sending_turn(family)", "sending_turn(family.replace(people=()))", "rows"),
+        lite_code("exchange", "sender", "sending_turn(family)", "sending_turn(family.replace(people=()))"),
+        pg_code("rows", "senders", "sending_turn(family)", "sending_turn(family.replace(people=()))"),
     ),
     Guard(
         "what an event starts begins with its contributors", hands("a_turn_passes_on_everyone_who_had_a_hand_in_its_family"),
@@ -1316,28 +1332,28 @@ HANDS = (
     ),
     Guard(
         "a new execution begins with its contributors", hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
-        (Change("store/sqlite/rows.py", "_start", "self._contribute(new.id, new.contributors, now)", "pass"),),
-        pg_code("insert", "if new.id in created and new.contributors]", "if False]", "rows"),
+        (Change("store/sqlite/rows.py", "start", "self.contribute(new.id, new.contributors, now)", "pass"),),
+        pg_code("rows", "insert", "if new.id in created and new.contributors]", "if False]"),
     ),
     Guard(
         "who finds an execution there has given it nothing", hands("a_new_execution_begins_with_its_contributors_whoever_starts_it"),
-        postgres=pg_code("insert", "if new.id in created and new.contributors]", "if new.contributors]", "rows"),
+        postgres=pg_code("rows", "insert", "if new.id in created and new.contributors]", "if new.contributors]"),
     ),
     Guard(
         "a retry keeps the contributors", hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
-        lite_code("retry", 'self._all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})', "pass"),
-        pg_code("retry", 'self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)', "pass"),
+        lite_code("executions", "retry", 'self.db.all("copy_contributors", {"id": started.id, "retry_of": id, "now": now})', "pass"),
+        pg_code("executions", "retry", 'self.db.do("copy_contributors", id=started.id, retry_of=id, now=now)', "pass"),
     ),
     Guard(
         "a retry acts with the rights of whoever asks for it too",
         hands("a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it"),
-        engine=(Change("store/base.py", "asked_by", "if not provenance.authority:", "if True:"),),
+        engine=(Change("store/interfaces/executions.py", "asked_by", "if not provenance.authority:", "if True:"),),
     ),
     Guard(
         "data of a resume makes a contributor", hands("a_resume_contributes_only_with_data"),
         people("sqlite", "resume", 'provenance_of(actor).contributors if data != "null" else ()', "()"),
-        people("postgres", "resume", "for id in known if id in resumed], now)\n        self._record",
-               "for id in ()], now)\n        self._record"),
+        people("postgres", "resume", "for id in known if id in resumed], now)\n        self.auditor.record",
+               "for id in ()], now)\n        self.auditor.record"),
     ),
     Guard(
         "too many contributors stand for everybody", hands("beyond_the_limit_one_stands_for_all"),
@@ -1345,8 +1361,8 @@ HANDS = (
     ),
     Guard(
         "a signal that its starter might not send reaches nobody", hands("a_signal_that_its_starter_might_not_send_reaches_nobody"),
-        lite_code("_deliver", " or (sender and not self._may_signal(sender, signal.execution_id))", ""),
-        pg_code("_allowed", "for signal in signals if may(signal)]", "for signal in signals]", "flush"),
+        lite_code("exchange", "deliver", " or (sender and not self._may_signal(sender, signal.execution_id))", ""),
+        pg_code("flush", "_allowed", "for signal in signals if may(signal)]", "for signal in signals]"),
     ),
     Guard(
         "a vote of a revoked token counts no more", hands("a_vote_of_a_token_that_was_revoked_since_counts_no_more"),
@@ -1383,12 +1399,12 @@ SLOTS = (
     Guard(
         "a person waits for a schedule that is being fired",
         ("tests/store/test_schedules.py::test_on_postgres_a_schedule_that_another_process_has_is_left_to_it_and_a_person_waits",),
-        postgres=(Change("store/postgres/schedules.py", "fire_schedules", 'if actor is None else "lock_revisions"', 'if True else ""'),),
+        postgres=(Change("store/postgres/schedules.py", "fire", 'if actor is None else "lock_revisions"', 'if True else ""'),),
     ),
     Guard(
         "a plan holds for the schedule as it was read", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
         (Change("store/sqlite/schedules.sql", "move_schedule", " AND (:revision IS NULL OR revision = :revision)", ""),),
-        (Change("store/postgres/schedules.py", "fire_schedules", " and each.revision in (None, revisions[each.name])", ""),),
+        (Change("store/postgres/schedules.py", "fire", " and each.revision in (None, revisions[each.name])", ""),),
     ),
     Guard(
         "a changed schedule is a new revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
@@ -1397,7 +1413,7 @@ SLOTS = (
     ),
     Guard(
         "a schedule that is made anew has another revision", (f"{SCHEDULES}a_plan_for_a_schedule_that_has_changed_since_is_dropped",),
-        (Change("store/sqlite/schedules.py", "_revision", 'int(self._one("next_fence")[0])', "1"),),
+        (Change("store/sqlite/schedules.py", "_revision", 'int(self.db.one("next_fence")[0])', "1"),),
         (Change("store/postgres/schedules.sql", "put_schedules", "nextval('fences')", "1"),),
     ),
     Guard(
@@ -1408,12 +1424,12 @@ SLOTS = (
     Guard(
         "what runs is read after the schedule", (f"{SCHEDULES}what_runs_is_read_after_the_schedule",),
         (
-            Change("store/sqlite/schedules.py", "look_at_schedules", 'found = self._read(SQL["schedules"], given)', "pass"),
-            Change(LITE_SCHEDULES, "look_at_schedules", "(Schedule, found,", '(Schedule, self._read(SQL["schedules"], given),'),
+            Change("store/sqlite/schedules.py", "look_at", 'found = self.db.read(SQL["schedules"], given)', "pass"),
+            Change(LITE_SCHEDULES, "look_at", "(Schedule, found,", '(Schedule, self.db.read(SQL["schedules"], given),'),
         ),
         (
-            Change(PG_SCHEDULES, "look_at_schedules", 'found = _read(self.db.all("schedules", names=list(names)))', "pass"),
-            Change(PG_SCHEDULES, "look_at_schedules", "now in found]", 'now in _read(self.db.all("schedules", names=list(names)))]'),
+            Change(PG_SCHEDULES, "look_at", 'found = _read(self.db.all("schedules", names=list(names)))', "pass"),
+            Change(PG_SCHEDULES, "look_at", "now in found]", 'now in _read(self.db.all("schedules", names=list(names)))]'),
         ),
     ),
     Guard(
@@ -1436,7 +1452,7 @@ SLOTS = (
     ),
     Guard(
         "a slot and its execution are one transaction", ("tests/store/test_schedules.py::test_of_a_plan_that_fails_nothing_is_done",),
-        (Change("store/sqlite/schedules.py", "fire_schedules", "with self._transaction():", "if True:"),),
+        (Change("store/sqlite/schedules.py", "fire", "with self.db.transaction():", "if True:"),),
     ),
     Guard(
         "a run that is asked for again is recorded once",
@@ -1582,8 +1598,8 @@ SCOPES = (
     ),
     Guard(
         "a workflow signals only whom its starter might", some_names("a_workflow_reaches_whom_those_who_asked_for_it_might"),
-        lite_code("_may_signal", 'allows("execution:signal", root)', 'allows_some("execution:signal")'),
-        pg_code("_allowed", 'allows("execution:signal", roots.get(signal.execution_id))', 'allows_some("execution:signal")', "flush"),
+        lite_code("exchange", "_may_signal", 'allows("execution:signal", root)', 'allows_some("execution:signal")'),
+        pg_code("flush", "_allowed", 'allows("execution:signal", roots.get(signal.execution_id))', 'allows_some("execution:signal")'),
     ),
     Guard(
         "a workflow publishes only if its starter might", some_names("what_a_workflow_may_not_do_at_all"),
@@ -1596,8 +1612,8 @@ SCOPES = (
     ),
     Guard(
         "executions are listed by their names", some_names("executions_of_some_names_come_newest_first_in_whole_pages"),
-        lite_code("find", " AND name = n.value", ""),
-        pg_code("find", "b\" AND name >= n AND name <= n ORDER BY name DESC,\"", "b\" ORDER BY name DESC,\""),
+        lite_code("reading", "find", " AND name = n.value", ""),
+        pg_code("reading", "find", "b\" AND name >= n AND name <= n ORDER BY name DESC,\"", "b\" ORDER BY name DESC,\""),
     ),
     Guard(
         "many are counted by their names", some_names("many_of_some_names_are_counted_and_found"),
@@ -1818,7 +1834,7 @@ SERVED = (
     ),
     Guard(
         "a retry reads no more than it may", (f"{RETRIES}retry_that_would_read_too_much_is_refused_before_it_is_read",),
-        engine=(Change("store/base.py", "refuse_large", "rows > reach.rows or size > reach.bytes", "False"),),
+        engine=(Change("store/interfaces/executions.py", "refuse_large", "rows > reach.rows or size > reach.bytes", "False"),),
     ),
     Guard(
         "a retry unpacks no more than it may",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from rhythm.store.acts import MOST_ACTS, sending_acts
-from rhythm.store.base import NewEvent, NewSignal
+from rhythm.store.interfaces.messages import NewEvent, NewSignal
 
 
 def test_one_is_told_as_it_is() -> None:

@@ -10,8 +10,9 @@ import pytest
 from rhythm.engine.retried import anew
 from rhythm.store.access import Actor
 from rhythm.store.approvals import Decision, NewApproval, Verdict
-from rhythm.store.base import APPROVAL, Needed, Store
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, PAUSED
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Needed
+from rhythm.store.lifecycle import APPROVAL, CANCELLED, COMPLETED, FAILED, PAUSED
 from rhythm.store.postgres.store import PostgresStore
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, turn, workflow
 from tests.support.stores import Stores, ready_rows, rows
@@ -40,13 +41,13 @@ def parked(store: Store, id: str = "w", *approvals: NewApproval, **changes: Any)
 
 
 def decide(store: Store, decision: str = "approve", by: str = "ann", id: str = "w.1", **changes: Any) -> Verdict:
-    verdict = store.decide(id, Decision(Actor(by), decision).replace(**changes))
+    verdict = store.people.decide(id, Decision(Actor(by), decision).replace(**changes))
     assert verdict is not None
     return verdict
 
 
 def ended(store: Store, id: str = "w", n: int = 1) -> tuple[int, Any] | None:
-    found = [o for o in store.outcomes([Needed(id, (n,))])[id] if o.type == APPROVAL]
+    found = [o for o in store.turns.outcomes([Needed(id, (n,))])[id] if o.type == APPROVAL]
     return (found[0].status, json.loads(found[0].value)) if found else None
 
 
@@ -65,7 +66,7 @@ def test_a_decision_wakes_one_who_sleeps_and_says_what_let_it_go_on(store: Store
     assert decide(store).ended == "approved"
     assert ready_rows(store) == [("w", 0, 0)]
     assert ended(store) == (COMPLETED, APPROVED)
-    (request,) = store.resumes("w")
+    (request,) = store.people.resumes("w")
     assert (request.triggered_by, request.triggered_by_id, request.requested_at) == ("approval", "w.1", NOW + 2 * US)
     assert (json.loads(request.trigger_data), request.executed_at) == (APPROVED, None)
 
@@ -91,7 +92,7 @@ def test_a_decision_counts_up_the_wakes_of_whoever_works_on_it(store: Store) -> 
 def test_what_is_refused_leaves_no_trace(store: Store, refusal: str, change: dict[str, Any]) -> None:
     parked(store)
     before = everything(store)
-    verdict = store.decide("w.1", Decision(Actor("ann"), "approve").replace(**change))
+    verdict = store.people.decide("w.1", Decision(Actor("ann"), "approve").replace(**change))
     assert verdict is not None
     assert verdict.refusal in (refusal, "wrong_role")
     assert everything(store) == before
@@ -99,17 +100,17 @@ def test_what_is_refused_leaves_no_trace(store: Store, refusal: str, change: dic
 
 def test_a_verdict_tells_which_row_it_judged(store: Store) -> None:
     parked(store, stages='[["board", null, "expire"]]')
-    before = store.approval("w.1")
+    before = store.people.approval("w.1")
     assert decide(store, by="ann", shown="something else").approval == before
     assert decide(store, "escalate").approval == before, "as it was under the lock, before anything followed"
-    assert decide(store, actor=Actor("bob", ("clerk",))).approval == store.approval("w.1")
+    assert decide(store, actor=Actor("bob", ("clerk",))).approval == store.people.approval("w.1")
 
 
 def test_what_nobody_asks_for_cannot_be_decided(store: Store) -> None:
     claim = begun(store)
     assert outcome(store, turn(claim, approvals=(asking(1), asking(2, held=True)))) == "parked"
     before = everything(store)
-    assert [store.decide(id, Decision(Actor("ann"), "approve")) for id in ("w.2", "w.9", "nobody.1", "w", "")] == [None] * 5
+    assert [store.people.decide(id, Decision(Actor("ann"), "approve")) for id in ("w.2", "w.9", "nobody.1", "w", "")] == [None] * 5
     assert everything(store) == before
 
 
@@ -155,40 +156,40 @@ def test_without_four_eyes_the_starter_may(store: Store) -> None:
 def test_an_approval_expires_at_its_time_and_not_before(store: Store, clock: Clock) -> None:
     parked(store, timeout_s=10.0)
     clock.forward(9.999)
-    assert store.fire_timers(10) == (0, NOW + 10 * US)
+    assert store.maintenance.fire_timers(10) == (0, NOW + 10 * US)
     assert ended(store) is None
     clock.forward(0.001)
     assert decide(store).refusal == "approval_expired", "whether or not somebody has told so"
-    assert store.fire_timers(10)[0] == 1
+    assert store.maintenance.fire_timers(10)[0] == 1
     assert ended(store) == (COMPLETED, {"decision": "expired", "by": [], "comment": ""})
     assert ready_rows(store) == [("w", 0, 0)]
     assert decide(store).refusal == "approval_expired"
-    assert store.fire_timers(10) == (0, None)
+    assert store.maintenance.fire_timers(10) == (0, None)
 
 
 def test_when_its_time_is_over_it_goes_to_the_next_and_their_time_begins(store: Store, clock: Clock) -> None:
     stages = json.dumps([["chief", 5.0, "escalate"], ["board", 7.0, "expire"]])
     parked(store, timeout_s=10.0, on_deadline="escalate", stages=stages)
     clock.forward(10)
-    assert store.fire_timers(10)[0] == 1
-    approval = store.approval("w.1")
+    assert store.maintenance.fire_timers(10)[0] == 1
+    approval = store.people.approval("w.1")
     assert approval is not None
     assert (approval.role, approval.deadline_at, approval.escalated) == ("chief", NOW + 15 * US, 1)
     clock.forward(5)
-    store.fire_timers(10)
+    store.maintenance.fire_timers(10)
     assert decide(store, actor=Actor("ann", ("boss",))).refusal == "wrong_role"
     clock.forward(7)
-    store.fire_timers(10)
+    store.maintenance.fire_timers(10)
     assert ended(store) == (COMPLETED, {"decision": "expired", "by": [], "comment": ""})
 
 
 def test_an_escalation_by_hand_may_leave_out_a_role(store: Store) -> None:
     parked(store, stages=json.dumps([["chief", 5.0, "expire"], ["board", 7.0, "expire"]]))
-    old = store.approval("w.1")
+    old = store.people.approval("w.1")
     assert old is not None
     assert decide(store, "escalate", to="boss").refusal == "no_escalation"
     assert decide(store, "escalate", to="board").stage == 1
-    new = store.approval("w.1")
+    new = store.people.approval("w.1")
     assert new is not None
     assert (new.role, json.loads(new.stages), new.deadline_at) == ("board", [], NOW + 7 * US)
     assert new.shown != old.shown
@@ -211,11 +212,11 @@ def test_an_approval_that_is_held_back_is_asked_when_it_is_released(store: Store
     notify = json.dumps({"task": "tell", "queue": "mail", "attempts": 1})
     held = asking(2, held=True, timeout_s=3.0, notify=notify)
     assert outcome(store, turn(claim, end="own", approvals=(asking(1), held))) == "own"
-    assert [each.id for each in store.approvals(None, "open", None, None, 10)] == ["w.1"]
+    assert [each.id for each in store.people.approvals(None, "open", None, None, 10)] == ["w.1"]
     assert claims(store, queues=("mail",)) == {}
     clock.forward(60)
     assert outcome(store, turn(claim, 1, releases=((2, 2),))) == "parked"
-    approval = store.approval("w.2")
+    approval = store.people.approval("w.2")
     assert approval is not None
     assert approval.deadline_at == NOW + 63 * US
     assert list(claims(store, queues=("mail",))) == ["w 2 requested 0"]
@@ -242,69 +243,69 @@ def test_a_cancelled_wait_is_not_decided(store: Store) -> None:
 def test_a_turn_that_lost_its_claim_asks_nobody(store: Store) -> None:
     claim = begun(store)
     stale = turn(claim, approvals=(asking(),))
-    store.release({"w": claim.fence})
+    store.claims.release({"w": claim.fence})
     claims(store, "b")
     assert outcome(store, stale) == "lost"
-    assert store.approvals(None, None, None, None, 10) == []
+    assert store.people.approvals(None, None, None, None, 10) == []
 
 
 def test_a_turn_that_is_committed_twice_asks_once(store: Store) -> None:
     claim = begun(store)
     asked = turn(claim, end="own", approvals=(asking(),))
     assert (outcome(store, asked), outcome(store, asked)) == ("own", "lost")
-    assert len(store.approvals(None, None, None, None, 10)) == 1
+    assert len(store.people.approvals(None, None, None, None, 10)) == 1
 
 
 def test_what_let_it_go_on_is_done_with_the_turn_that_knew_it(store: Store, clock: Clock) -> None:
     parked(store)
     decide(store)
     claim = claims(store)["w"]
-    (loaded,) = store.load(["w"])
+    (loaded,) = store.turns.load(["w"])
     (first,) = json.loads(loaded.resumes or "[]")
-    store.pause(["w"], actor=Actor("ops"))
-    store.resume(["w"], data='{"a": 1}', actor=Actor("ops"))
+    store.people.pause(["w"], actor=Actor("ops"))
+    store.people.resume(["w"], data='{"a": 1}', actor=Actor("ops"))
     clock.forward(1)
     assert outcome(store, turn(claim, 1, "own", resumed=first[0])) == "own"
-    assert [request.executed_at for request in store.resumes("w")] == [NOW + US, None], "the second came later"
-    (loaded,) = store.load(["w"])
+    assert [request.executed_at for request in store.people.resumes("w")] == [NOW + US, None], "the second came later"
+    (loaded,) = store.turns.load(["w"])
     assert json.loads(loaded.resumes or "[]")[-1][1] == '{"a": 1}'
     failing = turn(claim, 2, "finish", status=FAILED, value='{"message": "no money"}', resumed=first[0] + 1)
     assert outcome(store, failing) == "finished"
-    assert [request.error_message for request in store.resumes("w")] == [None, "no money"]
+    assert [request.error_message for request in store.people.resumes("w")] == [None, "no money"]
 
 
 def test_with_hold_it_is_decided_and_takes_no_turn_until_it_is_resumed(store: Store) -> None:
     parked(store)
     decide(store, hold=True)
-    (loaded,) = store.load(["w"])
-    assert (loaded.paused, store.get(["w"])["w"].paused_reason) == (True, "approval_decided")
-    assert store.resume(["w"]) == {"w": True}
-    assert store.resume(["w"]) == {"w": False}
-    assert [request.triggered_by for request in store.resumes("w")] == ["approval", "manual"]
+    (loaded,) = store.turns.load(["w"])
+    assert (loaded.paused, store.reading.get(["w"])["w"].paused_reason) == (True, "approval_decided")
+    assert store.people.resume(["w"]) == {"w": True}
+    assert store.people.resume(["w"]) == {"w": False}
+    assert [request.triggered_by for request in store.people.resumes("w")] == ["approval", "manual"]
 
 
 @pytest.mark.parametrize(("then", "after"), [("resume", "timeout"), ("cancel", "")])
 def test_a_pause_ends_at_its_time(store: Store, clock: Clock, then: str, after: str) -> None:
     parked(store)
-    assert store.pause(["w", "nobody"], reason="r", actor=Actor("ops"), timeout_s=4.0, then=then) == {"w": True}
+    assert store.people.pause(["w", "nobody"], reason="r", actor=Actor("ops"), timeout_s=4.0, then=then) == {"w": True}
     claims(store)
     clock.forward(3.9)
-    assert store.fire_timers(10) == (0, NOW + 4 * US)
+    assert store.maintenance.fire_timers(10) == (0, NOW + 4 * US)
     clock.forward(0.1)
-    assert store.fire_timers(10)[0] == 1
-    (loaded,) = store.load(["w"])
+    assert store.maintenance.fire_timers(10)[0] == 1
+    (loaded,) = store.turns.load(["w"])
     assert (loaded.paused, loaded.cancel_requested) == (False, then == "cancel")
-    assert [request.triggered_by for request in store.resumes("w")] == ([after] if after else [])
-    assert store.fire_timers(10) == (0, None)
+    assert [request.triggered_by for request in store.people.resumes("w")] == ([after] if after else [])
+    assert store.maintenance.fire_timers(10) == (0, None)
 
 
 def test_many_are_paused_and_resumed_together(store: Store) -> None:
-    store.start([workflow(f"w{i}") for i in range(20)])
+    store.executions.start([workflow(f"w{i}") for i in range(20)])
     ids = [f"w{i}" for i in range(20)]
-    assert store.pause([*ids, *ids, "nobody"], actor=Actor("ops")) == dict.fromkeys(ids, True)
-    assert all(row.paused for row in store.load(ids))
-    assert store.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, True)
-    assert store.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, False)
+    assert store.people.pause([*ids, *ids, "nobody"], actor=Actor("ops")) == dict.fromkeys(ids, True)
+    assert all(row.paused for row in store.turns.load(ids))
+    assert store.people.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, True)
+    assert store.people.resume(ids, actor=Actor("ops")) == dict.fromkeys(ids, False)
     assert len(rows(store, "SELECT 1 FROM audit")) == 40
 
 
@@ -314,14 +315,14 @@ def test_what_is_pruned_takes_its_approvals_with_it(store: Store, clock: Clock) 
     decide(store)
     assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
     clock.forward(10)
-    assert store.prune(5.0, 10) == 1
+    assert store.maintenance.prune(5.0, 10) == 1
     assert [rows(store, f"SELECT * FROM {table}") for table in ("approvals", "approval_decisions", "execution_resume_requests")] == [[]] * 3
 
 
 @pytest.mark.parametrize("anew", [{}, {"timeout_s": 100.0}, {"timeout_s": 100.0, "then": "cancel"}])
 def test_a_pause_that_is_made_anew_at_its_end_does_not_end(store: Store, stores: Stores, clock: Clock, anew: dict[str, Any]) -> None:
     parked(store)
-    store.pause(["w"], timeout_s=5, then="cancel")
+    store.people.pause(["w"], timeout_s=5, then="cancel")
     clock.forward(6)
     if isinstance(store, PostgresStore):
         other, look = stores.store(clock), store.db.all
@@ -329,36 +330,36 @@ def test_a_pause_that_is_made_anew_at_its_end_does_not_end(store: Store, stores:
         def between(name: str, /, **values: Any) -> Any:
             found = look(name, **values)
             if name == "due_pauses" and found:
-                other.pause(["w"], reason="longer", **anew)
+                other.people.pause(["w"], reason="longer", **anew)
             return found
 
         store.db.all = between  # type: ignore[method-assign]  # what others do between two of its statements
-        store.fire_timers(10)
+        store.maintenance.fire_timers(10)
         store.db.all = look  # type: ignore[method-assign]
     else:
-        store.pause(["w"], reason="longer", **anew)
-        store.fire_timers(10)
-    execution = store.get(["w"])["w"]
-    assert (execution.paused_reason, execution.cancel_requested_at, store.resumes("w")) == ("longer", None, [])
+        store.people.pause(["w"], reason="longer", **anew)
+        store.maintenance.fire_timers(10)
+    execution = store.reading.get(["w"])["w"]
+    assert (execution.paused_reason, execution.cancel_requested_at, store.people.resumes("w")) == ("longer", None, [])
 
 
 def test_the_end_of_a_pause_does_not_begin_what_is_held_back(store: Store, clock: Clock) -> None:
     children = [workflow(f"p.{n}", parent_id="p", child_no=n, root_id="p", held=n == 2) for n in (1, 2)]
     assert outcome(store, turn(begun(store, "p"), starts=children)) == "parked"
-    assert store.pause(["p.2"], timeout_s=5) == {"p.2": True}
+    assert store.people.pause(["p.2"], timeout_s=5) == {"p.2": True}
     clock.forward(6)
-    store.fire_timers(10)
+    store.maintenance.fire_timers(10)
     assert [id for id, *_ in ready_rows(store)] == ["p.1"]
-    assert store.get(["p.2"])["p.2"].paused_at is None
-    assert [request.triggered_by for request in store.resumes("p.2")] == ["timeout"]
+    assert store.reading.get(["p.2"])["p.2"].paused_at is None
+    assert [request.triggered_by for request in store.people.resumes("p.2")] == ["timeout"]
 
 
 def test_a_resume_after_which_no_turn_came_says_so(store: Store) -> None:
     begun(store)
-    store.pause(["w"])
-    store.resume(["w"], data='{"k": 1}')
-    store.terminate(["w"])
-    (request,) = store.resumes("w")
+    store.people.pause(["w"])
+    store.people.resume(["w"], data='{"k": 1}')
+    store.executions.terminate(["w"])
+    (request,) = store.people.resumes("w")
     assert (request.executed_at, request.error_message) == (None, "the execution ended before it could see this")
 
 
@@ -375,8 +376,8 @@ def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, gi
     below = workflow("p.1.1", parent_id="p.1", child_no=1, root_id="p")
     assert outcome(store, turn(claims(store)["p.1"], starts=(below,))) == "parked"
     claim = claims(store)["p.1.1"]
-    store.pause([given])
-    store.resume([given], data='{"total": 0}', actor=Actor("ann"))
+    store.people.pause([given])
+    store.people.resume([given], data='{"total": 0}', actor=Actor("ann"))
     assert outcome(store, turn(claim, approvals=(asking(),))) in ("parked", "woken")
     assert decide(store, id="p.1.1.1").refusal == "self_approval"
     assert decide(store, id="p.1.1.1", by="bob").ended == "approved"
@@ -384,11 +385,11 @@ def test_whoever_gave_data_to_any_of_the_family_does_not_decide(store: Store, gi
 
 def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> None:
     claim = begun(store, "old", started_by="sue", contributors=("sue",))
-    store.pause(["old"])
-    store.resume(["old"], data='{"total": 0}', actor=Actor("ann"))
+    store.people.pause(["old"])
+    store.people.resume(["old"], data='{"total": 0}', actor=Actor("ann"))
     failed = turn(claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}')
     assert outcome(store, failed) == "finished"
-    store.retry("old", lambda family: anew(family, "again", "1"))
+    store.executions.retry("old", lambda family: anew(family, "again", "1"))
     assert outcome(store, turn(claims(store)["again"], approvals=(asking(),))) == "parked"
     assert decide(store, id="again.1", by="sue").refusal == "self_approval"
     assert decide(store, id="again.1").refusal == "self_approval"
@@ -397,16 +398,16 @@ def test_whoever_gave_data_to_what_is_retried_does_not_decide(store: Store) -> N
 
 @pytest.mark.parametrize("how", ["resume", "timeout"])
 def test_what_was_paused_before_it_began_waits_in_its_own_queue_again(store: Store, clock: Clock, how: str) -> None:
-    store.start([workflow("w", queue="bank", priority=3)])
-    store.pause(["w"], timeout_s=5)
-    (claim,) = store.claim("a", ["bank"], 9, 30)
-    assert store.park([claim])[0].outcome == "parked"
-    store.pause_queue("bank", True)
+    store.executions.start([workflow("w", queue="bank", priority=3)])
+    store.people.pause(["w"], timeout_s=5)
+    (claim,) = store.claims.claim("a", ["bank"], 9, 30)
+    assert store.claims.park([claim])[0].outcome == "parked"
+    store.workers.pause_queue("bank", True)
     if how == "resume":
-        store.resume(["w"])
+        store.people.resume(["w"])
     else:
         clock.forward(6)
-        store.fire_timers(10)
-    assert store.claim("a", ["bank"], 9, 30) == [], "its queue is paused"
-    store.pause_queue("bank", False)
-    assert [(each.id, each.queue) for each in store.claim("a", ["bank"], 9, 30)] == [("w", "bank")]
+        store.maintenance.fire_timers(10)
+    assert store.claims.claim("a", ["bank"], 9, 30) == [], "its queue is paused"
+    store.workers.pause_queue("bank", False)
+    assert [(each.id, each.queue) for each in store.claims.claim("a", ["bank"], 9, 30)] == [("w", "bank")]

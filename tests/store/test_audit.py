@@ -15,7 +15,9 @@ import pytest
 
 from rhythm.errors import StoreError
 from rhythm.store.access import PAGE, Act, Actor, AuditRow, Filter, Grant, Head
-from rhythm.store.base import WORKFLOW, NewExecution, Store
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
@@ -35,16 +37,16 @@ def within(store: Store, work: Callable[[], Any]) -> Any:
     if isinstance(store, PostgresStore):
         return store.db.transaction(work)
     assert isinstance(store, SqliteStore)
-    with store._transaction():
+    with store.db.transaction():
         return work()
 
 
 def act(store: Any, *objects: str, actor: Actor | None = ANN) -> None:
-    within(store, lambda: store._audit(actor, [Act("test.act", name, '{"why": "ümläut \\" \\\\ \\n"}') for name in objects], NOW))
+    within(store, lambda: store.auditor.add(actor, [Act("test.act", name, '{"why": "ümläut \\" \\\\ \\n"}') for name in objects], NOW))
 
 
 def chain(store: Store) -> list[AuditRow]:
-    return store.audit_after(0, 1000)
+    return store.access.audit_after(0, 1000)
 
 
 def test_acts_form_one_chain(store: Store) -> None:
@@ -73,7 +75,7 @@ def test_an_act_that_is_undone_leaves_no_row(store: Store) -> None:
     act(store, "a")
 
     def fail() -> None:
-        store._audit(ANN, [Act("test.act", "b")], NOW)  # type: ignore[attr-defined]  # of both databases
+        store.auditor.add(ANN, [Act("test.act", "b")], NOW)  # type: ignore[attr-defined]  # of both databases
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -118,7 +120,7 @@ def test_rows_cannot_be_changed_or_deleted(store: Store, text: str) -> None:
     with pytest.raises(Exception, match="rows of audit are only ever added") as refused:
         rows(store, text)
     assert not isinstance(store, PostgresStore) or isinstance(refused.value, StoreError)
-    assert (chain(store), store.verify_audit()) == (before, (Head(2, before[1].hash), []))
+    assert (chain(store), store.access.verify_audit()) == (before, (Head(2, before[1].hash), []))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_rows_cannot_be_replaced(store: Store, text: str) -> None:
     before = chain(store)
     with pytest.raises(Exception, match="rows of audit are only ever added"):
         rows(store, text)
-    assert (chain(store), store.verify_audit()) == (before, (Head(2, before[1].hash), []))
+    assert (chain(store), store.access.verify_audit()) == (before, (Head(2, before[1].hash), []))
 
 
 def forged(row: AuditRow, **changes: Any) -> AuditRow:
@@ -162,22 +164,22 @@ def test_a_row_that_does_not_follow_the_head_is_refused_and_later_acts_are_not(s
     before = chain(store)
     with pytest.raises(Exception, match="rows of audit are only ever added"):
         insert(store, BESIDE[where](before[-1]))
-    assert (everything(store), store.verify_audit()) == (before, (Head(2, before[1].hash), []))
+    assert (everything(store), store.access.verify_audit()) == (before, (Head(2, before[1].hash), []))
     act(store, "c")
-    assert ([row.object for row in chain(store)], store.verify_audit()[1]) == (["a", "b", "c"], [])
+    assert ([row.object for row in chain(store)], store.access.verify_audit()[1]) == (["a", "b", "c"], [])
 
 
 @pytest.mark.parametrize("how", ["OR IGNORE", "OR REPLACE", "OR FAIL", "OR ROLLBACK"])
 def test_no_way_to_insert_gets_around_that(tmp_path: Path, how: str) -> None:
     """Of SQLite, where a statement may say what becomes of those that are refused."""
     store = SqliteStore(str(tmp_path / "a.db"), lambda: NOW)
-    store.migrate()
+    store.schema.migrate()
     act(store, "a", "b")
     before = chain(store)
     for beside in BESIDE.values():
         with pytest.raises(sqlite3.IntegrityError, match="rows of audit are only ever added"):
             insert(store, beside(before[-1]), how)
-    assert (everything(store), store.verify_audit()) == (before, (Head(2, before[1].hash), []))
+    assert (everything(store), store.access.verify_audit()) == (before, (Head(2, before[1].hash), []))
     store.close()
 
 
@@ -187,7 +189,7 @@ def test_whoever_adds_a_row_that_follows_the_head_moves_it(store: Store) -> None
     last = chain(store)[-1]
     insert(store, forged(last, n=2, prev=last.hash, object="b"))
     act(store, "c")
-    assert ([row.object for row in chain(store)], store.verify_audit()[1]) == (["a", "b", "c"], [])
+    assert ([row.object for row in chain(store)], store.access.verify_audit()[1]) == (["a", "b", "c"], [])
 
 
 @pytest.mark.parametrize("text", ["UPDATE audit_head SET n = n + 1", "UPDATE audit_head SET n = n + 7, hash = 'x'"])
@@ -239,15 +241,15 @@ def put_some_before(store: Store, written: list[AuditRow]) -> None:
 
 def test_rows_that_were_put_before_the_first_are_found_whichever_head_was_kept(store: Store) -> None:
     act(store, "a", "b")
-    known, written = store.verify_audit()[0], chain(store)
+    known, written = store.access.verify_audit()[0], chain(store)
     with of_before(store):
         put_some_before(store, written)
     problems = [(n, f"row {n} is none of the chain, which begins with row 1: somebody has put it there") for n in (-(2**63), -1, 0)]
-    assert store.verify_audit() == store.verify_audit(known) == (known, problems)
-    found = [finding.message for finding in store.check(0.0) if finding.rule == "audit_chained"]
+    assert store.access.verify_audit() == store.access.verify_audit(known) == (known, problems)
+    found = [finding.message for finding in store.operating.check(0.0) if finding.rule == "audit_chained"]
     assert sorted(found) == sorted(message for _, message in problems)
     act(store, "c")
-    assert store.verify_audit()[1] == problems
+    assert store.access.verify_audit()[1] == problems
 
 
 def insert(store: Store, row: AuditRow, how: str = "") -> None:
@@ -317,59 +319,64 @@ def test_whatever_is_changed_in_the_chain_is_found(store: Store, damage: Callabl
     act(store, "a", "b")
     act(store, "c", "d")
     written = chain(store)
-    assert store.verify_audit() == (Head(4, written[3].hash), [])
+    assert store.access.verify_audit() == (Head(4, written[3].hash), [])
     with unguarded(store):
         damage(store, written)
-    assert store.verify_audit()[1] == DAMAGES[damage]
-    found = [finding for finding in store.check(0.0) if finding.rule == "audit_chained"]
+    assert store.access.verify_audit()[1] == DAMAGES[damage]
+    found = [finding for finding in store.operating.check(0.0) if finding.rule == "audit_chained"]
     assert sorted((finding.subject, finding.message) for finding in found) == sorted((f"row {n}", text) for n, text in DAMAGES[damage])
 
 
 def test_a_chain_that_is_cut_with_its_head_is_found_by_whoever_has_kept_the_head(store: Store) -> None:
     act(store, "a", "b", "c")
-    known = store.verify_audit()[0]
+    known = store.access.verify_audit()[0]
     act(store, "d")
     written = chain(store)
-    assert store.verify_audit(known)[1] == []
+    assert store.access.verify_audit(known)[1] == []
     with unguarded(store):
         rows(store, "DELETE FROM audit WHERE n > 2")
         move(store, 2, written[1].hash)
-    assert store.verify_audit()[1] == []
-    assert store.verify_audit(known)[1] == [(3, "row 3, which was the head, is gone: the chain ends with row 2")]
+    assert store.access.verify_audit()[1] == []
+    assert store.access.verify_audit(known)[1] == [(3, "row 3, which was the head, is gone: the chain ends with row 2")]
 
 
 def test_a_chain_that_is_written_anew_is_found_by_whoever_has_kept_the_head(store: Store) -> None:
     act(store, "a", "b")
-    known = store.verify_audit()[0]
+    known = store.access.verify_audit()[0]
     with unguarded(store):
         rows(store, "DELETE FROM audit")
         move(store, 0, "0" * 64)
     act(store, "x", "b")
-    assert store.verify_audit()[1] == []
-    assert store.verify_audit(known)[1] == [(2, "row 2 is not the one that was the head: the chain was written anew")]
+    assert store.access.verify_audit()[1] == []
+    assert store.access.verify_audit(known)[1] == [(2, "row 2 is not the one that was the head: the chain was written anew")]
 
 
 def test_the_chain_is_read_in_pages(store: Store) -> None:
     act(store, *(f"{i}" for i in range(PAGE + 2)))
-    assert store.verify_audit()[1] == []
+    assert store.access.verify_audit()[1] == []
     with unguarded(store):
         rows(store, "UPDATE audit SET object = 'other' WHERE n = ?", [PAGE + 1])
-    assert [n for n, _ in store.verify_audit()[1]] == [PAGE + 1]
+    assert [n for n, _ in store.access.verify_audit()[1]] == [PAGE + 1]
 
 
 def test_an_empty_audit_is_a_chain(store: Store) -> None:
     head = Head(0, "0" * 64)
-    assert (store.verify_audit(), store.verify_audit(head), store.audit(Filter(), 10)) == ((head, []), (head, []), [])
+    assert (store.access.verify_audit(), store.access.verify_audit(head), store.access.audit(Filter(), 10)) == ((head, []), (head, []), [])
 
 
 def test_rows_are_found_by_who_did_what_to_what(store: Store) -> None:
     act(store, "a", "b")
     act(store, "a", actor=Actor("bob", token="t1", source="10.0.0.1"))
+    audit = store.access.audit
     found = {
-        "all": store.audit(Filter(), 10), "first": store.audit(Filter(), 1), "older": store.audit(Filter(before=3), 10),
-        "ann": store.audit(Filter(actor="ann"), 10), "a": store.audit(Filter(object="a"), 10),
-        "both": store.audit(Filter(actor="bob", object="a", action="test.act"), 10), "none": store.audit(Filter(action="other"), 10),
-    }  # fmt: skip
+        "all": audit(Filter(), 10),
+        "first": audit(Filter(), 1),
+        "older": audit(Filter(before=3), 10),
+        "ann": audit(Filter(actor="ann"), 10),
+        "a": audit(Filter(object="a"), 10),
+        "both": audit(Filter(actor="bob", object="a", action="test.act"), 10),
+        "none": audit(Filter(action="other"), 10),
+    }
     assert {name: [row.n for row in page] for name, page in found.items()} == {
         "all": [3, 2, 1], "first": [3], "older": [2, 1], "ann": [2, 1], "a": [3, 1], "both": [3], "none": [],
     }  # fmt: skip
@@ -388,7 +395,7 @@ def test_a_row_that_was_put_after_the_head_before_blocks_the_chain_and_is_told(s
         with pytest.raises(Exception, match=r"there is a row 2 of audit, though only 1 were written|only ever added"):
             rows(store, text)
     assert rows(store, "SELECT n FROM audit_head") == [(1,)]
-    assert store.verify_audit()[1] == [(2, "only 1 were written, but the chain goes on to row 2: somebody has added to it")]
+    assert store.access.verify_audit()[1] == [(2, "only 1 were written, but the chain goes on to row 2: somebody has added to it")]
     if isinstance(store, PostgresStore):
         with pytest.raises(StoreError, match="refuses it: there is a row 2 of audit, though only 1 were written: `rhythm audit verify`"):
             act(store, "c")
@@ -400,7 +407,7 @@ ODD = ["", "ümläut", 'q" \\ /', "".join(map(chr, range(1, 0x80))), "\u2028\x7f
 @pytest.mark.parametrize("text", ODD)
 def test_the_hash_is_the_same_whoever_computes_it(store: Store, text: str) -> None:
     actor = Actor(text, token=text or None, source=text)
-    within(store, lambda: store._audit(actor, [Act(text, text, text)], NOW))  # type: ignore[attr-defined]  # of both databases
+    within(store, lambda: store.auditor.add(actor, [Act(text, text, text)], NOW))  # type: ignore[attr-defined]  # of both databases
     (row,) = chain(store)
     assert (row.actor, row.token, row.detail, row.hash) == (text, text or None, text, row.computed)
 
@@ -418,7 +425,7 @@ HEAD_TOO = "; REVOKE INSERT, UPDATE, DELETE ON {schema}.audit_head FROM {role}" 
 def worker(schemas: Schemas, request: pytest.FixtureRequest) -> Iterator[PostgresStore]:
     """A store whose user owns nothing."""
     store, role = schemas.empty_store(), f"{schemas.name}_worker"
-    within(store, lambda: store._audit(ANN, [Act("test.act", "a")], NOW))
+    within(store, lambda: store.auditor.add(ANN, [Act("test.act", "a")], NOW))
     schemas.admin.execute((RIGHTS.strip() + request.param).format(role=role, schema=schemas.name).encode())
     worker = PostgresStore(f"{schemas.url}&user={role}", schemas.name)
     yield worker
@@ -427,10 +434,10 @@ def worker(schemas: Schemas, request: pytest.FixtureRequest) -> Iterator[Postgre
 
 
 def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_touch_the_audit(worker: PostgresStore) -> None:
-    worker.start([NewExecution("w", WORKFLOW, "main", "default")])
-    assert worker.claim("a", ["default"], 1, 30.0)
-    assert worker.cancel(["w"], ANN) == {"w": True}
-    assert worker.create_token(Grant("t", "ann", "h", (), (), None), ANN)
+    worker.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
+    assert worker.claims.claim("a", ["default"], 1, 30.0)
+    assert worker.executions.cancel(["w"], ANN) == {"w": True}
+    assert worker.access.create_token(Grant("t", "ann", "h", (), (), None), ANN)
     for text in (
         "UPDATE audit SET actor = 'bob'",
         "DELETE FROM audit",
@@ -448,7 +455,7 @@ def test_a_user_who_owns_nothing_needs_no_more_than_the_page_says_and_cannot_tou
     ):
         with pytest.raises(StoreError, match="lacks a right"):
             rows(worker, text)
-    head, problems = worker.verify_audit()
+    head, problems = worker.access.verify_audit()
     assert (head.n, problems) == (3, [])
 
 
@@ -457,8 +464,8 @@ def test_a_user_who_owns_nothing_puts_no_row_beside_the_chain(worker: PostgresSt
     before = everything(worker)
     with pytest.raises(StoreError, match="rows of audit are only ever added"):
         insert(worker, BESIDE[where](before[-1]))
-    assert (everything(worker), worker.verify_audit()[1]) == (before, [])
-    assert worker.pause_queue("mail", True, ANN)
+    assert (everything(worker), worker.access.verify_audit()[1]) == (before, [])
+    assert worker.workers.pause_queue("mail", True, ANN)
 
 
 @pytest.mark.parametrize("given", ["n = 0", "n = 7", "prev = 'x'", "hash = 'x'"])
@@ -469,7 +476,7 @@ def test_what_is_given_of_a_row_must_be_right(worker: PostgresStore, given: str)
     with pytest.raises(StoreError, match="rows of audit are only ever added"):
         rows(worker, text.format(f", {column}", f", {value}"))
     rows(worker, text.format("", ""))
-    assert ([row.n for row in everything(worker)], worker.verify_audit()[1]) == ([1, 2], [])
+    assert ([row.n for row in everything(worker)], worker.access.verify_audit()[1]) == ([1, 2], [])
 
 
 TRICKS = {
@@ -504,7 +511,7 @@ TRICKS = {
 def test_what_the_page_says_about_rows_of_before_mends_the_chain(schemas: Schemas) -> None:
     store = schemas.empty_store(lambda: NOW)
     act(store, "a", "b")
-    known, written = store.verify_audit()[0], chain(store)
+    known, written = store.access.verify_audit()[0], chain(store)
     with of_before(store):
         put_some_before(store, written)
         insert(store, forged(written[1], n=3, prev=written[1].hash))
@@ -512,7 +519,7 @@ def test_what_the_page_says_about_rows_of_before_mends_the_chain(schemas: Schema
     (script,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     schemas.admin.execute(f"SET search_path = {schemas.name}; {script}".encode())
     act(store, "c")
-    assert (store.verify_audit(known)[1], [row.object for row in everything(store)]) == ([], ["a", "b", "c"])
+    assert (store.access.verify_audit(known)[1], [row.object for row in everything(store)]) == ([], ["a", "b", "c"])
 
 
 @pytest.mark.parametrize("trick", TRICKS)
@@ -523,7 +530,7 @@ def test_no_trick_moves_the_head_without_a_row_or_adds_a_row_without_the_head(wo
     except (StoreError, psycopg.Error):
         pass
     worker.db._forget()  # with its temporary tables
-    head, problems = worker.verify_audit()
+    head, problems = worker.access.verify_audit()
     assert (len(everything(worker)), problems) == (head.n, [])
-    assert worker.pause_queue("mail", True, ANN)
-    assert worker.verify_audit()[0].n == head.n + 1
+    assert worker.workers.pause_queue("mail", True, ANN)
+    assert worker.access.verify_audit()[0].n == head.n + 1

@@ -12,20 +12,14 @@ import pytest
 from rhythm.record import Record
 from rhythm.store.access import AuditRow, Head, StoredToken
 from rhythm.store.approvals import ResumeRequest, StoredApproval, StoredDecision
-from rhythm.store.base import (
-    Claim,
-    Declaration,
-    Definition,
-    Execution,
-    Loaded,
-    SeenWorker,
-    Store,
-    StoredExecution,
-    StoredSignal,
-    StoredTimer,
-    Transition,
-)
 from rhythm.store.events import Event, Wait
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.executions import StoredExecution, StoredSignal, StoredTimer
+from rhythm.store.interfaces.reading import Execution, Transition
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Loaded
+from rhythm.store.interfaces.workers import Declaration, SeenWorker
 from rhythm.store.schedules import Fire, Schedule
 from rhythm.store.sqlfile import statements
 from rhythm.store.triggers import Trigger

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rhythm.store.base import EVENT, Needed, NewEvent, NewWait, Store
 from rhythm.store.events import PAGE, Event, Wait, _at_path, _same, key_of, keys_of, matches
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
-from rhythm.store.postgres import exchange
-from rhythm.store.sqlite import store as sqlite_store
+from rhythm.store.interfaces.messages import NewEvent, NewWait
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Needed
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, EVENT, FAILED
+from rhythm.store.postgres import exchange as postgres
+from rhythm.store.sqlite import exchange as sqlite
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, turn, workflow
 from tests.support.stores import Stores, ready_rows, rows
 
@@ -29,7 +31,7 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def publish(store: Store, id: str = "e1", type: str = "paid", data: Any = None) -> str:
-    return store.publish(NewEvent(id, type, json.dumps(data)))
+    return store.messages.publish(NewEvent(id, type, json.dumps(data)))
 
 
 def waits(*numbers: int, **changes: Any) -> tuple[NewWait, ...]:
@@ -43,7 +45,7 @@ def parked(store: Store, id: str = "w", *numbers: int, **changes: Any) -> None:
 
 def ended(store: Store, id: str = "w", *numbers: int) -> list[tuple[int, int, Any]]:
     """Number, status and event id of the waits that have ended."""
-    found = store.outcomes([Needed(id, numbers or (1,))])[id]
+    found = store.turns.outcomes([Needed(id, numbers or (1,))])[id]
     assert all((o.type, o.name) == (EVENT, "paid") for o in found)
     return [(o.n, o.status, (json.loads(o.value) or {}).get("id")) for o in sorted(found, key=lambda o: o.n)]
 
@@ -53,7 +55,7 @@ def test_an_event_wakes_one_who_sleeps_and_ends_its_wait(store: Store, clock: Cl
     clock.forward(1)
     assert publish(store, data={"n": 1}) == "published"
     assert ready_rows(store) == [("w", 0, 0)]
-    (found,) = store.outcomes([Needed("w", (1,))])["w"]
+    (found,) = store.turns.outcomes([Needed("w", (1,))])["w"]
     assert (found.n, found.status, found.ended_at) == (1, COMPLETED, NOW + 1_000_000)
     assert json.loads(found.value) == {"id": "e1", "data": {"n": 1}, "at": NOW + 1_000_000}
 
@@ -111,7 +113,7 @@ def test_the_one_that_is_looked_for_is_found_behind_many_others(store: Store) ->
     claim = begun(store)
     events = tuple(NewEvent(f"e{i}", "paid", json.dumps({"n": i})) for i in range(2 * PAGE + 10))
     other = begun(store, "publisher")
-    store.commit([turn(other, events=events)], [])
+    store.turns.commit([turn(other, events=events)], [])
     wanted = (*waits(1, wanted='{"n": 405}'), *waits(2, wanted='{"n": 3}'), *waits(3, wanted='{"n": -1}'))
     assert outcome(store, turn(claim, waits=wanted)) == "woken"
     assert ended(store, "w", 1, 2, 3) == [(1, COMPLETED, "e405"), (2, COMPLETED, "e3")]
@@ -119,7 +121,7 @@ def test_the_one_that_is_looked_for_is_found_behind_many_others(store: Store) ->
 
 def test_a_turn_publishes_to_another_of_the_same_commit_and_to_itself(store: Store) -> None:
     first, second = begun(store, "a"), begun(store, "b")
-    answers, _ = store.commit([turn(first, waits=waits(1)), turn(second, waits=waits(1), events=(NewEvent("e1", "paid", "1"),))], [])
+    answers, _ = store.turns.commit([turn(first, waits=waits(1)), turn(second, waits=waits(1), events=(NewEvent("e1", "paid", "1"),))], [])
     assert ended(store, "a") == ended(store, "b") == [(1, COMPLETED, "e1")]
     assert [row[0] for row in ready_rows(store)] == ["a", "b"]
     assert answers[1].outcome == "woken"
@@ -136,16 +138,16 @@ def test_events_and_children_of_one_turn_keep_their_order(store: Store) -> None:
     """The one that was published before the child was started is not for it; the one after it is."""
     events = (NewEvent("before", "paid", "1"), NewEvent("after", "paid", "2", later_us=1))
     child = workflow("w.1", parent_id="w", child_no=1, root_id="w", later_us=1)
-    store.commit([turn(begun(store), starts=(child,), events=events)], [])
+    store.turns.commit([turn(begun(store), starts=(child,), events=events)], [])
     assert outcome(store, turn(claims(store)["w.1"], waits=waits(1))) == "woken"
     assert ended(store, "w.1") == [(1, COMPLETED, "after")]
 
 
 def test_a_wait_whose_time_is_over_takes_no_event_any_more(store: Store, clock: Clock) -> None:
     parked(store, timeout_s=5.0)
-    assert store.fire_timers(9) == (0, NOW + 5_000_000)
+    assert store.maintenance.fire_timers(9) == (0, NOW + 5_000_000)
     clock.forward(5)
-    assert store.fire_timers(9) == (1, None)
+    assert store.maintenance.fire_timers(9) == (1, None)
     assert ready_rows(store) == [("w", 0, 0)]
     publish(store)
     assert ended(store) == [(1, FAILED, None)]
@@ -155,7 +157,7 @@ def test_an_event_that_came_in_time_is_not_timed_out(store: Store, clock: Clock)
     parked(store, timeout_s=5.0)
     publish(store)
     clock.forward(9)
-    assert store.fire_timers(9) == (0, None)
+    assert store.maintenance.fire_timers(9) == (0, None)
     assert ended(store) == [(1, COMPLETED, "e1")]
 
 
@@ -172,10 +174,10 @@ def test_a_wait_that_is_held_back_looks_when_it_is_released_and_its_time_runs_fr
     assert outcome(store, turn(claim, end="own", waits=waits(1, 2, held=True, timeout_s=5.0))) == "own"
     clock.forward(60)
     publish(store)
-    assert (ended(store, "w", 1, 2), store.fire_timers(9)) == ([], (0, None))
+    assert (ended(store, "w", 1, 2), store.maintenance.fire_timers(9)) == ([], (0, None))
     assert outcome(store, turn(claim, 1, releases=((1, 2),))) == "woken"
     assert ended(store, "w", 1, 2) == [(1, COMPLETED, "e1")]
-    assert store.fire_timers(9) == (0, NOW + 65_000_000)
+    assert store.maintenance.fire_timers(9) == (0, NOW + 65_000_000)
 
 
 def test_one_who_has_ended_is_not_woken(store: Store) -> None:
@@ -183,7 +185,7 @@ def test_one_who_has_ended_is_not_woken(store: Store) -> None:
     assert outcome(store, turn(claim, end="own", waits=waits(1, timeout_s=5.0))) == "own"
     assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
     publish(store)
-    assert (ready_rows(store), store.fire_timers(9)) == ([], (0, None))
+    assert (ready_rows(store), store.maintenance.fire_timers(9)) == ([], (0, None))
 
 
 def test_pruning_takes_old_events_that_nobody_holds(store: Store, clock: Clock) -> None:
@@ -192,7 +194,7 @@ def test_pruning_takes_old_events_that_nobody_holds(store: Store, clock: Clock) 
     parked(store)
     publish(store, "taken")
     clock.forward(100)
-    assert store.prune_events(50, 10) == 1
+    assert store.maintenance.prune_events(50, 10) == 1
     assert (publish(store, "taken"), publish(store, "free")) == ("duplicate", "published")
     assert ended(store) == [(1, COMPLETED, "taken")]
 
@@ -230,9 +232,9 @@ def test_an_event_is_kept_for_its_time_and_found_until_then(store: Store, clock:
     publish(store)
     clock.forward(10)
     publish(store, "e2")
-    assert (store.prune_events(10.0, 10), publish(store)) == (0, "duplicate")
+    assert (store.maintenance.prune_events(10.0, 10), publish(store)) == (0, "duplicate")
     clock.forward(0.001)
-    assert (store.prune_events(10.0, 10), store.prune_events(10.0, 10)) == (1, 0)
+    assert (store.maintenance.prune_events(10.0, 10), store.maintenance.prune_events(10.0, 10)) == (1, 0)
     assert outcome(store, turn(claim, waits=waits(1))) == "woken"
     assert ended(store) == [(1, COMPLETED, "e2")]
 
@@ -241,7 +243,7 @@ def test_events_are_forgotten_in_batches_the_oldest_first(store: Store, clock: C
     for n in range(5):
         publish(store, f"e{n}")
         clock.forward(1)
-    assert [store.prune_events(0.5, 2) for _ in range(3)] == [2, 2, 1]
+    assert [store.maintenance.prune_events(0.5, 2) for _ in range(3)] == [2, 2, 1]
     assert publish(store, "e4") == "published"
 
 
@@ -249,9 +251,9 @@ def test_an_event_that_somebody_has_taken_is_kept_until_its_end(store: Store, cl
     parked(store)
     publish(store)
     clock.forward(100)
-    assert (store.prune_events(10.0, 10), ended(store)) == (0, [(1, COMPLETED, "e1")])
+    assert (store.maintenance.prune_events(10.0, 10), ended(store)) == (0, [(1, COMPLETED, "e1")])
     assert outcome(store, turn(claims(store)["w"], 1, end="finish", status=COMPLETED)) == "finished"
-    assert store.prune_events(10.0, 10) == 1
+    assert store.maintenance.prune_events(10.0, 10) == 1
 
 
 def test_a_workflow_that_takes_events_in_a_loop_does_not_keep_them(store: Store, clock: Clock) -> None:
@@ -260,7 +262,7 @@ def test_a_workflow_that_takes_events_in_a_loop_does_not_keep_them(store: Store,
     assert outcome(store, turn(claims(store)["w"], 1, settled=(1,), waits=waits(2))) == "parked"
     publish(store, "e2")
     clock.forward(100)
-    assert store.prune_events(10.0, 10) == 1
+    assert store.maintenance.prune_events(10.0, 10) == 1
     assert rows(store, "SELECT n, event_id FROM event_waits") == [(2, "e2")]
     assert (ended(store, "w", 2), publish(store)) == ([(2, COMPLETED, "e2")], "published")
 
@@ -271,13 +273,13 @@ def test_an_event_that_one_execution_has_not_read_is_kept_though_another_has(sto
     publish(store)
     assert outcome(store, turn(claims(store)["a"], 1, settled=(1,))) == "parked"
     clock.forward(100)
-    assert (store.prune_events(10.0, 10), ended(store, "b")) == (0, [(1, COMPLETED, "e1")])
+    assert (store.maintenance.prune_events(10.0, 10), ended(store, "b")) == (0, [(1, COMPLETED, "e1")])
 
 
 def test_pruning_of_executions_leaves_events_alone(store: Store, clock: Clock) -> None:
     publish(store)
     clock.forward(100)
-    store.prune(10.0, 10)
+    store.maintenance.prune(10.0, 10)
     assert publish(store) == "duplicate"
 
 
@@ -311,8 +313,8 @@ def test_an_event_reads_only_waits_that_may_want_it(store: Store, monkeypatch: p
         read.append(len(waits))
         return matches(waits, *more)
 
-    for module in (sqlite_store, exchange):
+    for module in (sqlite, postgres):
         monkeypatch.setattr(module, "matches", spied)
-    assert store.publish(NewEvent("e", "paid", '{"order": {"id": 7.0}, "n": 1}')) == "published"
+    assert store.messages.publish(NewEvent("e", "paid", '{"order": {"id": 7.0}, "n": 1}')) == "published"
     assert set(read) == {2}, "that of w0, which only reading it tells, and that of w7"
     assert [row[0] for row in ready_rows(store)] == ["w0", "w7"]

@@ -12,7 +12,8 @@ import pytest
 from rhythm import Rhythm
 from rhythm.engine.doctor import examine
 from rhythm.errors import StoreError
-from rhythm.store.base import WORKFLOW, NewExecution
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.worker.handlers import Task
 from tests.support.failover import Pair, pair
@@ -98,7 +99,7 @@ def test_acknowledged_starts_and_completions_outlive_the_primary(servers: Pair) 
 def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_be_written_to(servers: Pair) -> None:
     """The primary comes back as one that may only be read: 25006, and not for ever."""
     store = PostgresStore(servers.url)
-    store.migrate()
+    store.schema.migrate()
     with psycopg.connect(servers.at(servers.primary), autocommit=True) as admin:
         admin.execute("ALTER SYSTEM RESET synchronous_standby_names")
         admin.execute("ALTER SYSTEM SET default_transaction_read_only = on")
@@ -107,8 +108,8 @@ def test_session_on_a_server_that_can_only_be_read_is_left_for_the_one_that_can_
             pass
     servers.promote()
     with pytest.raises(StoreError, match="read-only"):
-        store.start([NewExecution("w", WORKFLOW, "main", "default")])
-    assert store.start([NewExecution("w", WORKFLOW, "main", "default")])[0].created
+        store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
+    assert store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])[0].created
     assert store.db.alone(lambda: store.db._open and store.db._open.info.host) == str(servers.standby)
     store.close()
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rhythm.engine.doctor import examine
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store import families, operating
-from rhythm.store.base import NewExecution, Store, TurnCommit
+from rhythm.store import families
+from rhythm.store.interfaces import executions
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewEvent, NewSignal
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import NewTimer, TurnCommit
 from rhythm.store.lifecycle import COMPLETED
 from rhythm.worker.services import Rescuer, ServiceSettings
 from tests.store.test_conformance import Clock, begun, claims, end, outcome, send, status, task, turn, workflow
@@ -42,7 +48,7 @@ def grown(store: Store, generations: int = 2, width: int = 3) -> None:
         store.limits = DEFAULT_LIMITS
         found = claims(store, limit=1000)
         held = {id: claim for id, claim in found.items() if not id.endswith(".99")}
-        store.release({id: claim.fence for id, claim in found.items() if id not in held or generation == generations - 1})
+        store.claims.release({id: claim.fence for id, claim in found.items() if id not in held or generation == generations - 1})
 
 
 def live(store: Store) -> list[str]:
@@ -61,9 +67,9 @@ def test_a_family_that_is_full_starts_nothing_more(store: Store, clock: Clock) -
     claim = begun(store)
     assert outcome(store, turn(claim, end="own", starts=below("w", 1, 2, 3))) == "own"
     assert outcome(store, turn(claim, 1, "own", starts=below("w", 4, 5, tasks=True))) == "own"
-    answer = store.commit([turn(claim, 2, "own", starts=below("w", 6))], [])[0][0]
+    answer = store.turns.commit([turn(claim, 2, "own", starts=below("w", 6))], [])[0][0]
     assert (answer.outcome, "more than 4 children" in answer.refusal) == ("full", True)
-    assert (list(store.get(["w.6"])), store.history("w")[-1].seq) == ([], 2)
+    assert (list(store.reading.get(["w.6"])), store.reading.history("w")[-1].seq) == ([], 2)
     inner = claims(store)["w.1"]
     assert outcome(store, turn(inner, starts=below("w.1", 1))) == "full"
     assert outcome(store, turn(inner)) == "parked"
@@ -94,7 +100,7 @@ def test_one_execution_has_only_so_many_children_that_live(store: Store) -> None
     store.limits = SMALL.replace(family=1000)
     claim = begun(store)
     assert outcome(store, turn(claim, end="own", starts=below("w", 1, 2, 3, tasks=True))) == "own"
-    answer = store.commit([turn(claim, 1, "own", starts=below("w", 4, tasks=True))], [])[0][0]
+    answer = store.turns.commit([turn(claim, 1, "own", starts=below("w", 4, tasks=True))], [])[0][0]
     assert (answer.outcome, "more than 3 children of this execution" in answer.refusal) == ("full", True)
     assert end(store, claims(store)["w.1"])
     assert outcome(store, turn(claim, 1, "own", starts=below("w", 4, tasks=True))) == "own"
@@ -105,7 +111,7 @@ def test_another_family_is_not_concerned(store: Store) -> None:
     store.limits = SMALL.replace(children=100)
     claim, other = begun(store), begun(store, "v")
     assert outcome(store, turn(claim, end="own", starts=below("w", *range(1, 8)))) == "own"
-    answers = store.commit([turn(claim, 1, starts=below("w", 9)), turn(other, starts=below("v", 1))], [])[0]
+    answers = store.turns.commit([turn(claim, 1, starts=below("w", 9)), turn(other, starts=below("v", 1))], [])[0]
     assert {answer.id: answer.outcome for answer in answers} == {"w": "full", "v": "parked"}
 
 
@@ -123,9 +129,9 @@ def test_small_turns_are_counted_by_samples_and_a_turn_always_the_same() -> None
 
 
 def test_a_large_family_ends_in_passes_and_nobody_is_forgotten(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operating, "PASS", 2)
+    monkeypatch.setattr(executions, "PASS", 2)
     grown(store)
-    assert store.terminate(["w"]) == {"w": True}
+    assert store.executions.terminate(["w"]) == {"w": True}
     assert (live(store), marks(store), ready_rows(store)) == ([], [], [])
     assert examine(store, 0.0) == []
 
@@ -133,8 +139,8 @@ def test_a_large_family_ends_in_passes_and_nobody_is_forgotten(store: Store, mon
 def begin_terminate(store: Store, monkeypatch: pytest.MonkeyPatch, ids: tuple[str, ...] = ("w",)) -> None:
     """As if the caller had died after the first transaction."""
     with monkeypatch.context() as context:
-        context.setattr(operating, "PASSES", 0)
-        assert set(store.terminate(list(ids)).values()) == {True}
+        context.setattr(executions, "PASSES", 0)
+        assert set(store.executions.terminate(list(ids)).values()) == {True}
 
 
 def test_a_family_that_is_being_ended_does_not_grow(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +155,29 @@ def test_a_family_that_is_being_ended_does_not_grow(store: Store, monkeypatch: p
     assert [row[0] for row in ready_rows(store)] == ["w.1", "w.2", "w.3", "w.99"]
     found = {finding.rule for finding in examine(store, 0.0)}
     assert found == {"definition_kept"}, "of which there is none here"
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        {"signals": (NewSignal("s", "other", "go", "1"),)},
+        {"events": (NewEvent("e", "paid", "1"),)},
+        {"timers": (NewTimer(1, 5.0),)},
+        {"attributes": '{"a":1}'},
+    ],
+    ids=lambda writes: next(iter(writes)),
+)
+def test_an_owner_in_a_family_that_is_being_ended_only_takes_steps(
+    store: Store, monkeypatch: pytest.MonkeyPatch, writes: dict[str, Any]
+) -> None:
+    """Nothing that others can see comes from below a mark: only a step, which needs no lock, may still get through."""
+    grown(store, 1)
+    store.executions.start([workflow("other")])
+    held = claims(store)
+    begin_terminate(store, monkeypatch)
+    assert outcome(store, turn(held["w.1"], end="own", **writes)) == "lost"
+    assert (store.messages.mail(["other"]), rows(store, "SELECT * FROM events"), rows(store, "SELECT * FROM timer_tasks")) == ({}, [], [])
+    assert outcome(store, turn(held["w.1"], end="own")) == "own"
 
 
 def test_whoever_comes_ends_what_is_left(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,14 +195,14 @@ def test_whoever_comes_ends_what_is_left(store: Store, monkeypatch: pytest.Monke
 def test_the_next_call_ends_what_is_left_of_another(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     grown(store)
     begin_terminate(store, monkeypatch)
-    store.start([workflow("v")])
-    assert store.terminate(["v"]) == {"v": True}
+    store.executions.start([workflow("v")])
+    assert store.executions.terminate(["v"]) == {"v": True}
     assert (live(store), marks(store)) == ([], [])
 
 
 def test_a_child_that_is_terminated_takes_only_what_is_below_it(store: Store) -> None:
     grown(store)
-    assert store.terminate(["w.1"]) == {"w.1": True}
+    assert store.executions.terminate(["w.1"]) == {"w.1": True}
     ended = {id for (id,) in rows(store, "SELECT id FROM executions WHERE finished_at IS NOT NULL")}
     assert ended == {"w.1", "w.1.1", "w.1.2", "w.1.3", "w.1.99"}
     assert (marks(store), "w" in [row[0] for row in ready_rows(store)]) == ([], True)
@@ -181,7 +210,7 @@ def test_a_child_that_is_terminated_takes_only_what_is_below_it(store: Store) ->
 
 
 def test_a_name_that_only_begins_alike_is_not_below(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.start([workflow("w"), workflow("w1"), workflow("w-1")])
+    store.executions.start([workflow("w"), workflow("w1"), workflow("w-1")])
     held = claims(store)
     begin_terminate(store, monkeypatch)
     for id in ("w1", "w-1"):

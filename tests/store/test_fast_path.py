@@ -10,20 +10,13 @@ from typing import Any
 import pytest
 
 from rhythm.store.approvals import NewApproval
-from rhythm.store.base import (
-    WORKFLOW,
-    Done,
-    NewEvent,
-    NewExecution,
-    NewSignal,
-    NewTimer,
-    NewWait,
-    Store,
-    TurnCommit,
-)
 from rhythm.store.blobs import INLINE_BYTES
-from rhythm.store.lifecycle import FAILED, SUSPENDED
-from rhythm.store.postgres.flush import STEP_FIELDS, is_step
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Done, NewTimer, TurnCommit
+from rhythm.store.lifecycle import FAILED, SUSPENDED, WORKFLOW
+from rhythm.store.steps import STEP_FIELDS, is_step
 from tests.support.postgres import Schemas
 from tests.support.stores import MakeStore, rows
 
@@ -65,19 +58,19 @@ def test_every_field_of_a_step_is_tried() -> None:
 @pytest.mark.parametrize("field", sorted(WRITTEN))
 def test_step_writes_what_the_full_way_writes(field: str, schemas: Schemas, monkeypatch: pytest.MonkeyPatch) -> None:
     short = after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]})
-    monkeypatch.setattr("rhythm.store.postgres.store.is_step", lambda turn: False)
+    monkeypatch.setattr("rhythm.store.postgres.turns.is_step", lambda turn: False)
     assert after(schemas.empty_store(lambda: NOW), {field: WRITTEN[field]}) == short
 
 
 def after(store: Store, changes: dict[str, Any]) -> list[list[Any]]:
     """The answer and all rows after a turn, without its fence, which is another one every time."""
-    answer, _ = store.commit([PLAIN.replace(fence=begun(store), **changes)], [])
+    answer, _ = store.turns.commit([PLAIN.replace(fence=begun(store), **changes)], [])
     return [answer, *(rows(store, f"SELECT to_jsonb(t) - 'fence' FROM {table} t ORDER BY 1") for table in TABLES)]
 
 
 def begun(store: Store) -> int:
-    store.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
-    (claim,) = store.claim("a", ["default"], 1, 30.0)
+    store.executions.start([NewExecution("w", WORKFLOW, "main", "default", version="1")])
+    (claim,) = store.claims.claim("a", ["default"], 1, 30.0)
     return claim.fence
 
 
@@ -113,9 +106,9 @@ def test_every_field_of_a_turn_and_of_its_rows_is_read_by_both_stores(make_store
         signals=(watched(NewSignal("s", "w", "go", "1", "w")),), events=(watched(NewEvent("e", "sent", "1", 0, "w")),), settled=(9,),
         cancels=((10, 11),), releases=((10, 11),), resumed=1,
     )  # fmt: skip
-    store.commit([watched(turn)], [])
-    store.commit([watched(PLAIN.replace(seq=1, fence=fence, end="park", snapshot=b"{}", consumed=("s",)))], [])
-    store.commit([watched(PLAIN.replace(seq=2, fence=fence, end="finish", status=FAILED, value='{"code": "No"}'))], [])
+    store.turns.commit([watched(turn)], [])
+    store.turns.commit([watched(PLAIN.replace(seq=1, fence=fence, end="park", snapshot=b"{}", consumed=("s",)))], [])
+    store.turns.commit([watched(PLAIN.replace(seq=2, fence=fence, end="finish", status=FAILED, value='{"code": "No"}'))], [])
     records = (TurnCommit, NewExecution, Done, NewTimer, NewWait, NewApproval, NewSignal, NewEvent)
     unread = {kind.__name__: set(kind._fields) - watched.read[kind.__name__] for kind in records}
     known = {("NewEvent", "execution_id"), ("NewSignal", "sender")}  # the turn's own id

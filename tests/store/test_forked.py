@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rhythm.store.base import WORKFLOW, NewExecution, Store
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.open import open_store
 from tests.app import conftest as applications
 
@@ -18,8 +20,8 @@ TIMES = 30
 
 def start(store: Store, whose: str) -> None:
     for n in range(TIMES):
-        store.start([NewExecution(f"{whose}{n}", WORKFLOW, "main", "default")])
-        assert store.get([f"{whose}{n}"])
+        store.executions.start([NewExecution(f"{whose}{n}", WORKFLOW, "main", "default")])
+        assert store.reading.get([f"{whose}{n}"])
 
 
 def in_a_child(work: Callable[[], object]) -> int:
@@ -36,7 +38,7 @@ def in_a_child(work: Callable[[], object]) -> int:
 @pytest.mark.parametrize("closes", [False, True], ids=["leaves it open", "closes it"])
 def test_parent_and_child_use_connections_of_their_own(url: str, closes: bool) -> None:
     store = open_store(url)
-    store.migrate()
+    store.schema.migrate()
     start(store, "before")
 
     def child() -> None:
@@ -48,7 +50,7 @@ def test_parent_and_child_use_connections_of_their_own(url: str, closes: bool) -
     start(store, "parent")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     start(store, "after")
-    assert len(store.find(None, None, None, 1000)) == 4 * TIMES
+    assert len(store.reading.find(None, None, None, 1000)) == 4 * TIMES
     store.close()
 
 

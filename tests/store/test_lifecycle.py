@@ -11,19 +11,11 @@ from typing import Any, get_args
 import pytest
 
 from rhythm.store.access import Actor
-from rhythm.store.base import (
-    TASK,
-    WORKFLOW,
-    Claim,
-    Done,
-    Family,
-    NewExecution,
-    NewSignal,
-    Retry,
-    Store,
-    TaskEnd,
-    TurnCommit,
-)
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.executions import Family, NewExecution, Retry
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import (
     BLOCKED,
     CANCELLED,
@@ -39,7 +31,9 @@ from rhythm.store.lifecycle import (
     STATUSES,
     STEPS,
     SUSPENDED,
+    TASK,
     TERMINAL,
+    WORKFLOW,
     By,
     Outcome,
     Step,
@@ -319,7 +313,7 @@ class World:
         return int(status)
 
     def told(self) -> list[tuple[str, str, str]]:
-        return [(row.from_status, row.to_status, row.cause) for row in self.store.history(self.id)]
+        return [(row.from_status, row.to_status, row.cause) for row in self.store.reading.history(self.id)]
 
     def is_parent_woken(self) -> bool:
         """It was parked: then a wake makes its row."""
@@ -375,7 +369,7 @@ def end_the_task(world: World, step: Step) -> None:
 def ask_to_end(world: World, step: Step) -> None:
     if step.of == "task" and not has_ended(step.after):
         world.hold()
-    assert world.store.cancel([world.id]) == {world.id: True}
+    assert world.store.executions.cancel([world.id]) == {world.id: True}
 
 
 @takes("workflow", "time out", timeout_s=5.0)
@@ -384,7 +378,7 @@ def let_the_time_pass(world: World, step: Step) -> None:
     if step.of == "task" and not has_ended(step.after):
         world.hold()
     world.clock.forward(6)
-    assert world.store.fire_timers(9)[0] == 1
+    assert world.store.maintenance.fire_timers(9)[0] == 1
 
 
 @takes("workflow", "rescue")
@@ -392,13 +386,13 @@ def let_the_time_pass(world: World, step: Step) -> None:
 def lose_the_worker(world: World, step: Step) -> None:
     world.hold()
     world.clock.forward(TTL + 1)
-    assert world.store.rescue(9, crash_limit=1 if has_ended(step.after) else 5) == [world.id]
+    assert world.store.maintenance.rescue(9, crash_limit=1 if has_ended(step.after) else 5) == [world.id]
 
 
 @takes("workflow", "terminate")
 @takes("task", "terminate")
 def end_by_force(world: World, step: Step) -> None:
-    assert world.store.terminate([world.id]) == {world.id: True}
+    assert world.store.executions.terminate([world.id]) == {world.id: True}
 
 
 @takes("workflow", "retry")
@@ -419,7 +413,7 @@ def retry(world: World, step: Step) -> None:
         child = source.replace(id="v.1", parent_id="v", child_no=1, root_id="v", status=step.after, **ended)
         return Family((new, child))
 
-    assert world.store.retry("w", plan) is not None
+    assert world.store.executions.retry("w", plan) is not None
 
 
 def test_every_driver_is_of_the_table() -> None:
@@ -449,7 +443,7 @@ def test_one_that_was_asked_to_end_is_cancelled_unless_its_task_brings_a_result(
     world = World(store, clock)
     world.start("task")
     world.hold()
-    assert store.cancel(["w.1"]) == {"w.1": True}
+    assert store.executions.cancel(["w.1"]) == {"w.1": True}
     assert world.end(brings)
     assert (world.status(), world.is_parent_woken()) == (
         COMPLETED if brings == COMPLETED else CANCELLED,
@@ -461,14 +455,14 @@ def test_an_attempt_that_does_not_count_is_not_told(store: Store, clock: Clock) 
     world = World(store, clock)
     world.start("task")
     assert world.end(FAILED, retry_s=5.0, counts=False)
-    assert (world.status(), world.told(), store.get(["w.1"])["w.1"].attempt) == (PENDING, [], 0)
+    assert (world.status(), world.told(), store.reading.get(["w.1"])["w.1"].attempt) == (PENDING, [], 0)
 
 
 @pytest.mark.parametrize("kind", [workflow, task])
 @pytest.mark.parametrize("how", ["cancel", "terminate"])
 def test_one_that_is_named_twice_is_ended_once_and_recorded_once(store: Store, how: str, kind: Callable[[str], NewExecution]) -> None:
-    store.start([kind("x")])
-    assert getattr(store, how)(["x", "x"], Actor("ann")) == {"x": True}
+    store.executions.start([kind("x")])
+    assert getattr(store.executions, how)(["x", "x"], Actor("ann")) == {"x": True}
     assert rows(store, "SELECT action, object FROM audit") == [(f"execution.{how}", "x")]
 
 
@@ -494,34 +488,34 @@ def late_end(world: World) -> None:
 
 def time_passes(world: World) -> None:
     world.clock.forward(3 * TTL)
-    world.store.fire_timers(9)
-    world.store.rescue(9, crash_limit=1)
+    world.store.maintenance.fire_timers(9)
+    world.store.maintenance.rescue(9, crash_limit=1)
 
 
 def asked_once_more(world: World) -> None:
-    assert not any(act([world.id]).get(world.id) for act in (world.store.cancel, world.store.terminate))
+    assert not any(act([world.id]).get(world.id) for act in (world.store.executions.cancel, world.store.executions.terminate))
 
 
 def held_or_let_go(world: World) -> None:
-    assert not any(act([world.id]).get(world.id) for act in (world.store.pause, world.store.resume))
+    assert not any(act([world.id]).get(world.id) for act in (world.store.people.pause, world.store.people.resume))
 
 
 def services(world: World) -> None:
-    world.store.sweep(9)
-    world.store.end_terminated(9)
+    world.store.maintenance.sweep(9)
+    world.store.executions.end_terminated(9)
     world.store.recover(9, 1, dead=True)
 
 
 def signalled(world: World) -> None:
-    assert world.store.signal(NewSignal("late", world.id, "go", "1"), 10) == "late"
+    assert world.store.messages.signal(NewSignal("late", world.id, "go", "1"), 10) == "late"
 
 
 def started_again(world: World) -> None:
-    assert not world.store.start([NewExecution(world.id, WORKFLOW, name_of(world), "default", version="1")])[0].created
+    assert not world.store.executions.start([NewExecution(world.id, WORKFLOW, name_of(world), "default", version="1")])[0].created
 
 
 def name_of(world: World) -> str:
-    return world.store.get([world.id])[world.id].name
+    return world.store.reading.get([world.id])[world.id].name
 
 
 LATE = (
@@ -546,10 +540,10 @@ def test_nothing_leaves_an_end(store: Store, clock: Clock, step: Step) -> None:
         if step.by not in ("cancel", "time out"):
             world.hold()
     driver(world, step)
-    ended, told = store.get([world.id]), store.history(world.id)
+    ended, told = store.reading.get([world.id]), store.reading.history(world.id)
     for act in LATE:
         act(world)
-        assert (store.get([world.id]), store.history(world.id), world.status()) == (
+        assert (store.reading.get([world.id]), store.reading.history(world.id), world.status()) == (
             ended,
             told,
             step.after,

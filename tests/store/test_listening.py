@@ -15,22 +15,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from rhythm.store.base import (
-    SYSTEM_QUEUE,
-    TASK,
-    WORKFLOW,
-    Family,
-    Listening,
-    NewEvent,
-    NewExecution,
-    NewSignal,
-    NewTimer,
-    NewWait,
-    Store,
-    TaskEnd,
-    TurnCommit,
-)
-from rhythm.store.lifecycle import COMPLETED, FAILED
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE
+from rhythm.store.interfaces.executions import Family, NewExecution
+from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
+from rhythm.store.interfaces.store import Listening, Store
+from rhythm.store.interfaces.turns import NewTimer, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import COMPLETED, FAILED, TASK, WORKFLOW
 from rhythm.store.postgres import hints
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
@@ -113,10 +103,10 @@ def test_a_listener_looks_for_everything_first_and_hears_of_a_start(stores: Stor
     store, other = two(stores)
     ear = Ear()
     listening(store, ear)
-    other.start([new("w", "mail")])
+    other.executions.start([new("w", "mail")])
     heard = ear.until(bool)
     assert heard[0] in (frozenset(), {"mail"})
-    assert [claim.id for claim in store.claim("a", ["mail"], 1, TTL)] == ["w"]
+    assert [claim.id for claim in store.claims.claim("a", ["mail"], 1, TTL)] == ["w"]
 
 
 def test_who_has_closed_hears_nothing_more(stores: Stores, listening: Listen) -> None:
@@ -124,7 +114,7 @@ def test_who_has_closed_hears_nothing_more(stores: Stores, listening: Listen) ->
     deaf, ear = Ear(), Ear()
     listening(store, deaf).close()
     listening(store, ear)
-    other.start([new("w")])
+    other.executions.start([new("w")])
     ear.until(bool)
     assert deaf.heard == []
 
@@ -165,66 +155,66 @@ Says = Callable[[Callable[[], object]], set[str]]
 
 def claim(store: Store, id: str) -> tuple[int, int]:
     """Fence and wakes."""
-    found = {claim.id: claim for claim in store.claim("a", ["default", "mail"], 100, TTL)}
+    found = {claim.id: claim for claim in store.claims.claim("a", ["default", "mail"], 100, TTL)}
     return found[id].fence, found[id].wakes
 
 
 def parked(store: Store, id: str, seq: int = 0, **changes: Any) -> TurnCommit:
     fence, wakes = claim(store, id)
     turn = TurnCommit(id, seq, fence, wakes, "park", "a", "turn", snapshot=b"s").replace(**changes)
-    store.commit([turn], [])
+    store.turns.commit([turn], [])
     return turn
 
 
 def test_starts_are_told_unless_they_are_delayed_or_there_already(told: PostgresStore, says: Says) -> None:
-    assert says(lambda: told.start([new("w"), new("x", "mail"), new("y", "later", delay_s=60)])) == {"default", "mail"}
-    assert says(lambda: told.start([new("w")])) == set()
+    assert says(lambda: told.executions.start([new("w"), new("x", "mail"), new("y", "later", delay_s=60)])) == {"default", "mail"}
+    assert says(lambda: told.executions.start([new("w")])) == set()
 
 
 def test_turns_tell_of_what_they_leave_to_others(told: PostgresStore, says: Says) -> None:
-    told.start([new("w")])
+    told.executions.start([new("w")])
     child = NewExecution("w.1", TASK, "work", "mail", parent_id="w", child_no=1, root_id="w")
     assert says(lambda: parked(told, "w", starts=(child,))) == {"mail"}
     fence, _ = claim(told, "w.1")
-    assert says(lambda: told.commit([], [TaskEnd("w.1", fence, COMPLETED, "1")])) == {SYSTEM_QUEUE}
+    assert says(lambda: told.turns.commit([], [TaskEnd("w.1", fence, COMPLETED, "1")])) == {SYSTEM_QUEUE}
     assert says(lambda: parked(told, "w", 1, end="yield")) == {SYSTEM_QUEUE}
     assert says(lambda: parked(told, "w", 2)) == set()
 
 
 def test_whatever_wakes_from_outside_is_told_and_what_wakes_nobody_is_not(told: PostgresStore, says: Says) -> None:
-    told.start([new(id) for id in ("w", "x", "y")])
+    told.executions.start([new(id) for id in ("w", "x", "y")])
     for id, waits in (("w", ()), ("x", (NewWait(1, "paid", "{}"),)), ("y", ())):
-        found = {claim.id: claim for claim in told.claim("a", ["default"], 1, TTL)}[id]
-        told.commit([TurnCommit(id, 0, found.fence, found.wakes, "park", "a", "turn", snapshot=b"s", waits=waits)], [])
-    assert says(lambda: told.signal(NewSignal("s", "w", "go", "1"), 10)) == {SYSTEM_QUEUE}
-    assert says(lambda: told.signal(NewSignal("s", "w", "go", "1"), 10)) == set()
-    assert says(lambda: told.signal(NewSignal("t", "w", "go", "1"), 10)) == set(), "it is free already"
-    assert says(lambda: told.publish(NewEvent("e", "paid", "{}"))) == {SYSTEM_QUEUE}
-    assert says(lambda: told.publish(NewEvent("f", "paid", "{}"))) == set()
-    assert says(lambda: told.pause(["y"])) == {SYSTEM_QUEUE}
+        found = {claim.id: claim for claim in told.claims.claim("a", ["default"], 1, TTL)}[id]
+        told.turns.commit([TurnCommit(id, 0, found.fence, found.wakes, "park", "a", "turn", snapshot=b"s", waits=waits)], [])
+    assert says(lambda: told.messages.signal(NewSignal("s", "w", "go", "1"), 10)) == {SYSTEM_QUEUE}
+    assert says(lambda: told.messages.signal(NewSignal("s", "w", "go", "1"), 10)) == set()
+    assert says(lambda: told.messages.signal(NewSignal("t", "w", "go", "1"), 10)) == set(), "it is free already"
+    assert says(lambda: told.messages.publish(NewEvent("e", "paid", "{}"))) == {SYSTEM_QUEUE}
+    assert says(lambda: told.messages.publish(NewEvent("f", "paid", "{}"))) == set()
+    assert says(lambda: told.people.pause(["y"])) == {SYSTEM_QUEUE}
     fence, _ = claim(told, "y")
-    assert says(lambda: told.cancel(["y"])) == set(), "whoever holds it looks by itself"
-    assert says(lambda: told.release({"y": fence}, 60)) == set()
-    assert says(lambda: told.cancel(["y"])) == {SYSTEM_QUEUE}, "it was delayed, and is free"
+    assert says(lambda: told.executions.cancel(["y"])) == set(), "whoever holds it looks by itself"
+    assert says(lambda: told.claims.release({"y": fence}, 60)) == set()
+    assert says(lambda: told.executions.cancel(["y"])) == {SYSTEM_QUEUE}, "it was delayed, and is free"
 
 
 def test_what_comes_due_is_told(told: PostgresStore, says: Says) -> None:
-    told.start([new("w"), new("later", "mail", delay_s=1e-6)])
+    told.executions.start([new("w"), new("later", "mail", delay_s=1e-6)])
     assert says(lambda: parked(told, "w", timers=(NewTimer(1, 0.0),))) == set()
-    assert says(lambda: told.fire_timers(10)) == {SYSTEM_QUEUE, "mail"}
+    assert says(lambda: told.maintenance.fire_timers(10)) == {SYSTEM_QUEUE, "mail"}
 
 
 def test_what_is_given_back_or_taken_back_is_told(told: PostgresStore, says: Says) -> None:
-    told.start([new("w"), NewExecution("t", TASK, "work", "mail")])
-    fences = {claim.id: claim.fence for claim in told.claim("a", ["default", "mail"], 10, 0.0)}
-    assert says(lambda: told.rescue(10, 3)) == {"default", "mail"}
-    fences = {claim.id: claim.fence for claim in told.claim("a", ["default", "mail"], 10, TTL)}
-    assert says(lambda: told.release(fences)) == {"default", "mail"}
+    told.executions.start([new("w"), NewExecution("t", TASK, "work", "mail")])
+    fences = {claim.id: claim.fence for claim in told.claims.claim("a", ["default", "mail"], 10, 0.0)}
+    assert says(lambda: told.maintenance.rescue(10, 3)) == {"default", "mail"}
+    fences = {claim.id: claim.fence for claim in told.claims.claim("a", ["default", "mail"], 10, TTL)}
+    assert says(lambda: told.claims.release(fences)) == {"default", "mail"}
 
 
 def test_a_queue_that_is_resumed_is_told(told: PostgresStore, says: Says) -> None:
-    assert says(lambda: told.pause_queue("mail", True)) == set()
-    assert says(lambda: told.pause_queue("mail", False)) == {"mail"}
+    assert says(lambda: told.workers.pause_queue("mail", True)) == set()
+    assert says(lambda: told.workers.pause_queue("mail", False)) == {"mail"}
 
 
 def test_a_sibling_reaches_the_database_in_the_same_way(told: PostgresStore) -> None:
@@ -233,11 +223,11 @@ def test_a_sibling_reaches_the_database_in_the_same_way(told: PostgresStore) -> 
 
 
 def test_a_retry_and_a_lost_wake_are_told(told: PostgresStore, says: Says) -> None:
-    told.start([new("w"), new("x")])
-    fences = {claim.id: claim for claim in told.claim("a", ["default"], 10, TTL)}
+    told.executions.start([new("w"), new("x")])
+    fences = {claim.id: claim for claim in told.claims.claim("a", ["default"], 10, TTL)}
     ends = {"w": dict(end="finish", status=FAILED), "x": dict(end="park")}
     for id, changes in ends.items():
-        told.commit([TurnCommit(id, 0, fences[id].fence, fences[id].wakes, "park", "a", "t", snapshot=b"s").replace(**changes)], [])
+        told.turns.commit([TurnCommit(id, 0, fences[id].fence, fences[id].wakes, "park", "a", "t", snapshot=b"s").replace(**changes)], [])
 
     def again(family: Family) -> Family:
         return Family(
@@ -248,8 +238,8 @@ def test_a_retry_and_a_lost_wake_are_told(told: PostgresStore, says: Says) -> No
             )
         )
 
-    assert says(lambda: told.retry("w", again)) == {"default"}
-    assert says(lambda: told.mend({"x": 1}, [])) == {SYSTEM_QUEUE}
+    assert says(lambda: told.executions.retry("w", again)) == {"default"}
+    assert says(lambda: told.maintenance.mend({"x": 1}, [])) == {SYSTEM_QUEUE}
 
 
 def test_nothing_is_heard_before_the_commit(schemas: Schemas, listening: Listen) -> None:
@@ -257,10 +247,10 @@ def test_nothing_is_heard_before_the_commit(schemas: Schemas, listening: Listen)
     store, ear = schemas.empty_store(), Ear()
     listening(store, ear)
     with psycopg.connect(schemas.url) as connection:
-        store.within(connection).start([new("undone", "never")])
+        store.within(connection).executions.start([new("undone", "never")])
         connection.rollback()
-        store.within(connection).start([new("w", "mail")])
-        schemas.store().start([new("x", "other")])
+        store.within(connection).executions.start([new("w", "mail")])
+        schemas.store().executions.start([new("x", "other")])
         assert ear.until(lambda heard: {"other"} in heard)[-1] == {"other"}
         connection.commit()
     assert ear.until(bool) == [{"mail"}]
@@ -271,7 +261,7 @@ def test_hints_of_one_moment_are_one(schemas: Schemas, listening: Listen, monkey
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
     listening(store, ear)
     for n in range(50):
-        other.start([new(f"w{n}", f"queue-{n % 5}")])
+        other.executions.start([new(f"w{n}", f"queue-{n % 5}")])
     other.close()
     heard = ear.until(lambda heard: len(frozenset().union(*heard)) == 5)
     assert len(heard) < 10
@@ -280,7 +270,7 @@ def test_hints_of_one_moment_are_one(schemas: Schemas, listening: Listen, monkey
 def test_many_queues_are_all_of_them(schemas: Schemas, listening: Listen) -> None:
     store, ear = schemas.empty_store(), Ear()
     listening(store, ear)
-    schemas.store().start([new(f"w{n}", f"{'q' * 150}{n}") for n in range(60)])
+    schemas.store().executions.start([new(f"w{n}", f"{'q' * 150}{n}") for n in range(60)])
     assert ear.until(bool) == [frozenset()]
 
 
@@ -288,7 +278,7 @@ def test_who_closes_at_once_is_heard(schemas: Schemas, listening: Listen) -> Non
     """A short script that starts one workflow and ends."""
     store, other, ear = schemas.empty_store(), schemas.store(), Ear()
     listening(store, ear)
-    other.start([new("w", "mail")])
+    other.executions.start([new("w", "mail")])
     other.close()
     assert other._notifier._thread is None
     assert ear.until(bool) == [{"mail"}]
@@ -306,9 +296,10 @@ def test_a_notifier_that_cannot_tell_stops_nobody_and_tells_later(schemas: Schem
 
     monkeypatch.setattr(other._notifier, "_connect", refuse)
     listening = store.listen(ear)
-    other.start([new("w", "mail")])
+    ear.until(bool)  # what is told before it hears is not heard
+    other.executions.start([new("w", "mail")])
     assert tried.wait(SOON_S)
-    other.start([new("x", "more")])
+    other.executions.start([new("x", "more")])
     monkeypatch.setattr(other._notifier, "_connect", connect)
     assert ear.until(lambda heard: {"mail", "more"} in heard)
     listening.close()
@@ -324,9 +315,9 @@ def test_a_notifier_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytes
         raise psycopg.OperationalError("it hung")
 
     monkeypatch.setattr(store._notifier, "_connect", hang)
-    store.start([new("w")])
+    store.executions.start([new("w")])
     assert asked.wait(SOON_S)
-    store.start([new("x")])
+    store.executions.start([new("x")])
     store.close()
     assert store._notifier._thread is not None
     hangs.set()
@@ -335,8 +326,8 @@ def test_a_notifier_that_hangs_stops_nobody(schemas: Schemas, monkeypatch: pytes
 def test_a_listener_that_is_stuck_stops_nobody(schemas: Schemas) -> None:
     store, goes_on = schemas.empty_store(), threading.Event()
     stuck = store.listen(lambda queues: goes_on.wait(SOON_S) and None)
-    store.start([new("w")])
-    assert [claim.id for claim in store.claim("a", ["default"], 1, TTL)] == ["w"]
+    store.executions.start([new("w")])
+    assert [claim.id for claim in store.claims.claim("a", ["default"], 1, TTL)] == ["w"]
     goes_on.set()
     stuck.close()
 
@@ -363,7 +354,7 @@ def test_a_listener_hears_also_in_a_process_with_many_open_files(schemas: Schema
     try:
         store, ear = schemas.empty_store(), Ear()
         began = listening(store, ear)
-        store.start([new("w")])
+        store.executions.start([new("w")])
         ear.until(lambda heard: frozenset({"default"}) in heard)
         assert began.problem == ""
         began.close()
@@ -433,7 +424,7 @@ def test_without_notify_nobody_tells_and_nobody_listens(schemas: Schemas) -> Non
     store = PostgresStore(schemas.url, schemas.name, access=Access(notify=False))
     listening = store.listen(lambda queues: None)
     assert (listening.problem, type(listening)) == ("", Listening)
-    store.start([new("w")])
+    store.executions.start([new("w")])
     assert store._notifier._thread is None
     store.close()
 

@@ -14,7 +14,9 @@ import pytest
 
 from rhythm.errors import StoreError
 from rhythm.settings import show_url
-from rhythm.store.base import TASK, WORKFLOW, NewExecution, TaskEnd
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.turns import TaskEnd
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from rhythm.store.open import open_store
 from rhythm.store.postgres import connecting, hints
 from rhythm.store.postgres.connecting import Access
@@ -42,22 +44,22 @@ def store(schemas: Schemas, middle: Between) -> Iterator[PostgresStore]:
 
 
 def started(store: PostgresStore, id: str) -> bool:
-    return store.start([NewExecution(id, WORKFLOW, "main", "default")])[0].created
+    return store.executions.start([NewExecution(id, WORKFLOW, "main", "default")])[0].created
 
 
 def test_server_that_says_nothing_more_is_a_store_error_in_time(store: PostgresStore, middle: Between) -> None:
     assert started(store, "w")
     middle.silent = True
     with pytest.raises(StoreError, match=r"the server has not answered for 0.3 s"):
-        store.get(["w"])
+        store.reading.get(["w"])
     middle.silent = False
-    assert store.get(["w"])["w"].status == "pending"
+    assert store.reading.get(["w"])["w"].status == "pending"
 
 
 def test_commit_of_a_transactional_task_does_not_wait_for_ever_either(store: PostgresStore, middle: Between) -> None:
     """How long its handler takes is its own business."""
-    store.start([NewExecution("t", TASK, "work", "default")])
-    claim = store.claim("a", ["default"], 1, 30.0)[0]
+    store.executions.start([NewExecution("t", TASK, "work", "default")])
+    claim = store.claims.claim("a", ["default"], 1, 30.0)[0]
 
     def work(connection: psycopg.Connection) -> TaskEnd:
         connection.execute("SELECT pg_sleep(%s)", [2 * ANSWER_S])
@@ -65,7 +67,7 @@ def test_commit_of_a_transactional_task_does_not_wait_for_ever_either(store: Pos
         return TaskEnd(claim.id, claim.fence, 5, "1")
 
     with pytest.raises(StoreError, match="has not answered"):
-        store.complete_within(work)
+        store.turns.complete_within(work)
 
 
 def test_listener_finds_out_that_nothing_comes_any_more(store: PostgresStore, middle: Between, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +116,7 @@ def given(url: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(connecting.Session, "connect", refuse)
     with pytest.raises(StoreError):
-        PostgresStore(url).schema_version()
+        PostgresStore(url).schema.version()
     return {name: value for name, value in seen.items() if name not in ("autocommit", "prepare_threshold")}
 
 
@@ -185,7 +187,7 @@ def test_password_is_nowhere_shown(url: str, shown: str) -> None:
 )
 def test_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
     with pytest.raises(StoreError, match=r"URL cannot be used: check that .* %40 for @") as refused:
-        open_store(url).schema_version()
+        open_store(url).schema.version()
     assert "secret" not in "".join(traceback.format_exception(refused.value)).replace(__file__, "")
 
 

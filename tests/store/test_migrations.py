@@ -13,7 +13,7 @@ import pytest
 
 from rhythm.errors import StoreError
 from rhythm.store.access import Actor
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.open import open_store
 from rhythm.store.schema import Migration
 from rhythm.store.sqlfile import migrations
@@ -66,38 +66,38 @@ def names(migrations: list[Migration]) -> list[str]:
 
 
 def test_what_is_pending_runs_once(store: Store) -> None:
-    assert store.schema_version() == 0
-    pending = store.pending()
-    assert (names(pending), store.schema_version()) == (names(store.migrations()), 0)
-    assert store.migrate() == names(pending)
-    assert (store.pending(), store.migrate(), store.schema_version()) == ([], [], NEWEST)
+    assert store.schema.version() == 0
+    pending = store.schema.pending()
+    assert (names(pending), store.schema.version()) == (names(store.schema.migrations()), 0)
+    assert store.schema.migrate() == names(pending)
+    assert (store.schema.pending(), store.schema.migrate(), store.schema.version()) == ([], [], NEWEST)
 
 
 def test_migrations_run_by_hand_are_migrations_that_have_run(store: Store, fresh: Fresh) -> None:
-    for migration in store.pending():
+    for migration in store.schema.pending():
         fresh.by_hand(f"BEGIN;\n{migration.sql}COMMIT;")
-    assert (store.migrate(), store.schema_version()) == ([], NEWEST)
-    assert store.find(None, None, None, 10) == []
+    assert (store.schema.migrate(), store.schema.version()) == ([], NEWEST)
+    assert store.reading.find(None, None, None, 10) == []
 
 
 def test_a_schema_that_is_newer_than_the_code_is_left_alone(store: Store, fresh: Fresh) -> None:
-    store.migrate()
+    store.schema.migrate()
     fresh.by_hand("INSERT INTO schema_version (version, name, at) VALUES (99, '0099_later', 0)")
-    for ask in (store.pending, store.migrate):
+    for ask in (store.schema.pending, store.schema.migrate):
         with pytest.raises(StoreError, match=f"this Rhythm knows schema {NEWEST}, the database has 99; upgrade Rhythm"):
             ask()
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    good = store.migrations()
+    good = store.schema.migrations()
     text = "CREATE TABLE half (n int);\nINSERT INTO half VALUES (1);\nCREATE TABLE half (n int);\n"
-    monkeypatch.setattr(store, "migrations", lambda: [*good, Migration(NEWEST + 1, "bad", text)])
+    monkeypatch.setattr(store.schema, "migrations", lambda: [*good, Migration(NEWEST + 1, "bad", text)])
     with pytest.raises(StoreError, match=r"migration bad failed, and nothing of it stays: .*half"):
-        store.migrate()
-    assert (store.schema_version(), names(store.pending())) == (NEWEST, ["bad"])
+        store.schema.migrate()
+    assert (store.schema.version(), names(store.schema.pending())) == (NEWEST, ["bad"])
     mended = Migration(NEWEST + 1, "bad", "CREATE TABLE half (n int);\n")
-    monkeypatch.setattr(store, "migrations", lambda: [*good, mended])
-    assert store.migrate() == ["bad"]
+    monkeypatch.setattr(store.schema, "migrations", lambda: [*good, mended])
+    assert store.schema.migrate() == ["bad"]
 
 
 FORGED = "INSERT INTO audit (n, at, actor, source, action, object, detail, prev, hash) VALUES ({n}, 1, 'bob', '', 'a', 'b', '{{}}', '', '')"
@@ -105,14 +105,14 @@ FORGED = "INSERT INTO audit (n, at, actor, source, action, object, detail, prev,
 
 def test_rows_that_were_forged_before_rows_had_to_follow_the_head_do_not_stop_the_migration(store: Store, fresh: Fresh) -> None:
     """They stay, and are told: nobody can forge them away by an upgrade."""
-    for migration in store.pending():
+    for migration in store.schema.pending():
         if migration.name == "0008_audit":
             fresh.by_hand("".join(FORGED.format(n=n) + ";\n" for n in (0, -1)))
         fresh.by_hand(f"BEGIN;\n{migration.sql}COMMIT;")
-    assert (store.migrate(), store.schema_version()) == ([], NEWEST)
-    assert [n for n, _ in store.verify_audit()[1]] == [-1, 0]
-    assert store.pause_queue("mail", True, Actor("ann"))
-    assert [n for n, _ in store.verify_audit()[1]] == [-1, 0]
+    assert (store.schema.migrate(), store.schema.version()) == ([], NEWEST)
+    assert [n for n, _ in store.access.verify_audit()[1]] == [-1, 0]
+    assert store.workers.pause_queue("mail", True, Actor("ann"))
+    assert [n for n, _ in store.access.verify_audit()[1]] == [-1, 0]
 
 
 def test_of_eight_processes_that_start_at_once_one_migrates(fresh: Fresh) -> None:
@@ -130,9 +130,9 @@ def test_of_eight_processes_that_start_at_once_one_migrates(fresh: Fresh) -> Non
 
 
 def test_sources_that_were_kept_with_every_workflow_are_kept_once(store: Store, fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = store.migrations()
-    monkeypatch.setattr(store, "migrations", lambda: known[:6])
-    store.migrate()
+    known = store.schema.migrations()
+    monkeypatch.setattr(store.schema, "migrations", lambda: known[:6])
+    store.schema.migrate()
     values = ", ".join(
         f"('{name}', '{version}', 'flow', '{source}', '{{}}', 'f', 1, {registration})"
         for name, version, source, registration in (("a", "1", "one", 1), ("a", "2", "two", 2), ("b", "1", "one", 1), ("c", "1", "ä", 1))
@@ -140,13 +140,13 @@ def test_sources_that_were_kept_with_every_workflow_are_kept_once(store: Store, 
     columns = "name, version, language, source, program, file, registered_at, registration"
     fresh.by_hand(f"INSERT INTO workflow_definitions ({columns}) VALUES {values}")
     monkeypatch.undo()
-    store.migrate()
+    store.schema.migrate()
     asked = (("a", "1"), ("a", None), ("b", None), ("c", None))
-    assert [getattr(store.definition(*one), "source", None) for one in asked] == ["one", "two", "one", "ä"]
-    assert [(listed.name, listed.version, listed.file) for listed in store.definitions("", 9)] == [
+    assert [getattr(store.definitions.get(*one), "source", None) for one in asked] == ["one", "two", "one", "ä"]
+    assert [(listed.name, listed.version, listed.file) for listed in store.definitions.after("", 9)] == [
         ("a", "2", "f"),
         ("b", "1", "f"),
         ("c", "1", "f"),
     ]
     assert sorted(rows(store, "SELECT text FROM workflow_sources")) == [("one",), ("two",), ("ä",)]
-    assert store.check(0.0, lambda evidence: ()) == []
+    assert store.operating.check(0.0, lambda evidence: ()) == []

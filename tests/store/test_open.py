@@ -28,7 +28,7 @@ def test_three_slashes_are_relative_and_four_absolute(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for url, file in (("sqlite:///a.db", tmp_path / "a.db"), (f"sqlite:///{tmp_path}/b.db", tmp_path / "b.db")):
         store = open_store(url)
-        assert store.migrate()
+        assert store.schema.migrate()
         store.close()
         assert file.exists()
 
@@ -38,7 +38,7 @@ def test_memory_leaves_no_file(url: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     store = open_store(url, create=False)
     assert isinstance(store, SqliteStore)
-    store.migrate()
+    store.schema.migrate()
     store.close()
     assert not list(tmp_path.iterdir())
 
@@ -98,7 +98,7 @@ def test_server_that_refuses_a_connection_is_told_with_its_words_and_what_to_che
 ) -> None:
     store = PostgresStore(make_conninfo(schemas.url, **wrong), "rhythm")
     with pytest.raises(StoreError) as caught:
-        store.schema_version()
+        store.schema.version()
     message = str(caught.value)
     assert message.startswith("the PostgreSQL server refused the connection: ")
     assert said in message
@@ -111,19 +111,22 @@ def test_wrong_password_is_a_refusal_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(connecting.Session, "connect", refuse)
     with pytest.raises(StoreError, match=r'refused the connection: .* failed for user "ada"; check the user and the password in the URL$'):
-        PostgresStore("postgresql://ada@host/app", "rhythm").schema_version()
+        PostgresStore("postgresql://ada@host/app", "rhythm").schema.version()
 
 
 def test_server_that_is_not_there_has_refused_nothing() -> None:
     with pytest.raises(StoreError, match=r"^the PostgreSQL database did not answer: "):
-        PostgresStore("postgresql://nobody@127.0.0.1:1/x", "rhythm").schema_version()
+        PostgresStore("postgresql://nobody@127.0.0.1:1/x", "rhythm").schema.version()
 
 
 def test_lock_that_is_held_for_too_long_says_who_holds_it_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_store, "BUSY_MS", 1)
     one, other = SqliteStore(str(tmp_path / "a.db")), SqliteStore(str(tmp_path / "a.db"))
-    one.migrate()
-    with one._transaction(), pytest.raises(StoreError, match=r"database is locked; another process .* write transaction .*`connection=`$"):
-        other.register([])
+    one.schema.migrate()
+    with (
+        one.db.transaction(),
+        pytest.raises(StoreError, match=r"database is locked; another process .* write transaction .*`connection=`$"),
+    ):
+        other.definitions.register([])
     one.close()
     other.close()

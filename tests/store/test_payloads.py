@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from rhythm.engine.payload import dump, dump_trusted, load
 from rhythm.errors import InvalidPayload
-from rhythm.store.base import TASK, WORKFLOW, Done, NewExecution, NewSignal, Store, TaskEnd, TurnCommit
-from rhythm.store.lifecycle import COMPLETED, FAILED
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Done, TaskEnd, TurnCommit
+from rhythm.store.lifecycle import COMPLETED, FAILED, TASK, WORKFLOW
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
 from tests.engine.driver import World
@@ -65,17 +68,17 @@ def test_what_the_gate_accepts_comes_back_from_every_column(store: Store, value:
         return
     id = f"w{next(numbers)}"
     attributes = dump({"value": value}, "attributes")
-    store.start([NewExecution(id, WORKFLOW, "main", id, text, "1", attributes=attributes)])
-    claim = store.claim("a", [id], 1, 30.0)[0]
-    store.signal(NewSignal(f"s{id}", id, "go", text), 10)
+    store.executions.start([NewExecution(id, WORKFLOW, "main", id, text, "1", attributes=attributes)])
+    claim = store.claims.claim("a", [id], 1, 30.0)[0]
+    store.messages.signal(NewSignal(f"s{id}", id, "go", text), 10)
     done = (Done(1, "t", id, text, COMPLETED, text, 1, 1), Done(2, "t", id, text, FAILED, text, 1, 1))
     starts = (NewExecution(f"{id}.3", TASK, "t", id, text, parent_id=id, child_no=3, root_id=id),)
-    store.commit([TurnCommit(id, 0, claim.fence, claim.wakes, "own", "a", "turn", done=done, starts=starts)], [])
-    task = store.claim("a", [id], 1, 30.0)[0]
-    store.commit([], [TaskEnd(task.id, task.fence, COMPLETED, text)])
-    rows = store.get([id, *(f"{id}.{n}" for n in (1, 2, 3))])
+    store.turns.commit([TurnCommit(id, 0, claim.fence, claim.wakes, "own", "a", "turn", done=done, starts=starts)], [])
+    task = store.claims.claim("a", [id], 1, 30.0)[0]
+    store.turns.commit([], [TaskEnd(task.id, task.fence, COMPLETED, text)])
+    rows = store.reading.get([id, *(f"{id}.{n}" for n in (1, 2, 3))])
     seen = [rows[id].inputs, rows[f"{id}.1"].result, rows[f"{id}.2"].error, rows[f"{id}.3"].inputs, rows[f"{id}.3"].result]
-    seen += [store.load([id])[0].inputs, store.mail([id])[id][0].payload]
+    seen += [store.turns.load([id])[0].inputs, store.messages.mail([id])[id][0].payload]
     assert [canonical(load(found or "")) for found in seen] == [canonical(value)] * len(seen)
     assert canonical(load(rows[id].attributes)) == canonical({"value": value})
 
@@ -85,12 +88,12 @@ def test_what_the_gate_accepts_comes_back_from_every_column(store: Store, value:
 def test_whatever_a_task_gives_ends_it_once(store: Store, value: Any) -> None:
     """Its result is stored, or it has failed with an error that is stored: nothing that the database would refuse gets there."""
     id = f"t{next(numbers)}"
-    store.start([NewExecution(id, TASK, "work", id)])
-    claim = store.claim("a", [id], 1, 30.0)[0]
+    store.executions.start([NewExecution(id, TASK, "work", id)])
+    claim = store.claims.claim("a", [id], 1, 30.0)[0]
     ended: Ended = ended_by(TASK_OF, lambda: value)
     status, text = (COMPLETED, ended.result) if ended.error is None else (FAILED, dump_trusted(ended.error))
-    assert store.commit([], [TaskEnd(id, claim.fence, status, text)])[1] == {id}
-    row = store.get([id])[id]
+    assert store.turns.commit([], [TaskEnd(id, claim.fence, status, text)])[1] == {id}
+    row = store.reading.get([id])[id]
     assert (row.status == "completed") == (passed(value) is not None)
     if row.error:
         assert (load(row.error)["data"]["type"], ended.retry) == ("InvalidResult", False)

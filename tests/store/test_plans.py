@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.postgres.connection import PINNED, SQL
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.session import SQL as SQLITE
@@ -208,7 +208,7 @@ class Plans:
 def plans(request: pytest.FixtureRequest, schemas: Schemas) -> Iterator[Plans]:
     name = f"{schemas.name}_plans"
     store = PostgresStore(schemas.url, name)
-    store.migrate()
+    store.schema.migrate()
     store.close()
     options = " ".join(f"-c {setting}={value}" for setting, value in {"search_path": name, **PINNED}.items())
     with psycopg.connect(schemas.url, options=options, autocommit=True) as connection:
@@ -249,13 +249,13 @@ def test_tasks_of_a_step_find_their_turn_by_hash(plans: Plans) -> None:
 
 
 READS: list[tuple[Callable[[Store], Any], str]] = [
-    (lambda store: store.get(IDS), "executions_pkey"),
-    (lambda store: store.find(None, None, None, 10), "executions_newest"),
-    (lambda store: store.find("name1", None, None, 10), "executions_roots|executions_newest"),  # the second, where names are few
-    (lambda store: store.children("w0"), "executions_pkey"),
-    (lambda store: store.find(None, None, None, 10, False, ["name1", "name2"]), "executions_roots"),
+    (lambda store: store.reading.get(IDS), "executions_pkey"),
+    (lambda store: store.reading.find(None, None, None, 10), "executions_newest"),
+    (lambda store: store.reading.find("name1", None, None, 10), "executions_roots|executions_newest"),  # the second, where names are few
+    (lambda store: store.reading.children("w0"), "executions_pkey"),
+    (lambda store: store.reading.find(None, None, None, 10, False, ["name1", "name2"]), "executions_roots"),
     (
-        lambda store: store.approvals(None, "open", None, None, 10, ["name1"]),
+        lambda store: store.people.approvals(None, "open", None, None, 10, ["name1"]),
         "approvals_open|approvals_newest",
     ),  # the second, where there are none
 ]
@@ -313,18 +313,18 @@ READ_BY_PARTS = {"execution", "approval", "audit"}  # the beginning of several: 
 @pytest.fixture(scope="module", params=["never analysed", "analysed when full"])
 def full_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteStore]:
     store = SqliteStore(str(tmp_path_factory.mktemp("plans") / "full.db"))
-    store.migrate()
-    store._db.execute("PRAGMA synchronous = OFF")
+    store.schema.migrate()
+    store.db.connection.execute("PRAGMA synchronous = OFF")
     numbers = f"(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1}) SELECT i FROM n) AS n"
-    store._db.executescript(FILL.format(false="0", numbers=numbers))
+    store.db.connection.executescript(FILL.format(false="0", numbers=numbers))
     if request.param == "analysed when full":
-        store._db.execute("ANALYZE")
+        store.db.connection.execute("ANALYZE")
     yield store
     store.close()
 
 
 def steps_of(store: SqliteStore, text: str, values: Any) -> list[str]:
-    return [row[3] for row in store._db.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    return [row[3] for row in store.db.connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
 
 
 @pytest.mark.parametrize("name", sorted(SQLITE.keys() - READ_BY_PARTS))
@@ -342,7 +342,7 @@ def test_sqlite_goes_along_the_index(full_file: SqliteStore, name: str) -> None:
 def test_sqlite_reads_along_the_index(full_file: SqliteStore, read: Callable[[Store], Any], index: str) -> None:
     asked: list[str] = []
     read(full_file)  # opens the connection of those who only look
-    (reader,) = full_file._readers._idle
+    (reader,) = full_file.db.readers._idle
     reader.set_trace_callback(asked.append)
     read(full_file)
     reader.set_trace_callback(None)

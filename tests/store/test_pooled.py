@@ -14,8 +14,10 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import TASK, WORKFLOW, Claim, NewExecution, TaskEnd
-from rhythm.store.lifecycle import COMPLETED
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.turns import TaskEnd
+from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.open import open_store
 from rhythm.store.postgres.connecting import Access
 from rhythm.store.postgres.store import PostgresStore
@@ -45,7 +47,7 @@ def test_everything_works_on_sessions_that_change_with_every_transaction(databas
 def test_a_pooler_that_nobody_told_us_of_is_refused_before_anything_is_set_in_its_sessions(pooler: Pooler, schemas: Schemas) -> None:
     store = PostgresStore(pooler.url, schemas.name)
     with pytest.raises(StoreError, match=r"add pooled=true to the URL"):
-        store.schema_version()
+        store.schema.version()
     with psycopg.connect(pooler.url, autocommit=True, prepare_threshold=None) as other:
         assert {other.execute("SHOW search_path").fetchone() for _ in range(6)} == {('"$user", public',)}
     store.close()
@@ -57,10 +59,10 @@ def test_what_a_session_must_know_goes_with_the_first_statement(pooler: Pooler, 
     store = PostgresStore(pooler.url, schemas.name, access=Access(pooled=True, notify=False))
     waited = {}
     for name, work in (
-        ("connect", store.schema_version),
-        ("get", lambda: store.get(["w"])),
-        ("start", lambda: store.start([NewExecution("w", WORKFLOW, "main", "default")])),
-        ("claim", lambda: store.claim("a", ["default"], 1, 30.0)),
+        ("connect", store.schema.version),
+        ("get", lambda: store.reading.get(["w"])),
+        ("start", lambda: store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])),
+        ("claim", lambda: store.claims.claim("a", ["default"], 1, 30.0)),
     ):
         before = pooler.answers
         work()
@@ -74,8 +76,8 @@ def test_nothing_of_ours_stays_in_a_session(pooler: Pooler, schemas: Schemas) ->
     schemas.empty_store()
     store = open_store(f"{pooler.url}&schema={schemas.name}&pooled=true")
     for n in range(8):
-        store.start([NewExecution(f"w{n}", WORKFLOW, "main", "default")])
-        store.check(0.0)
+        store.executions.start([NewExecution(f"w{n}", WORKFLOW, "main", "default")])
+        store.operating.check(0.0)
     with psycopg.connect(pooler.url, autocommit=True, prepare_threshold=None) as other:
         for name, value in (("search_path", '"$user", public'), ("enable_seqscan", "on"), ("lock_timeout", "20s")):
             assert {other.execute(f"SHOW {name}".encode()).fetchone() for _ in range(6)} == {(value,)}
@@ -88,16 +90,16 @@ def test_a_call_that_fails_leaves_its_transaction_behind(pooler: Pooler, schemas
     store = PostgresStore(pooler.url, schemas.name, access=POOLED)
     with pytest.raises(psycopg.errors.UndefinedTable):
         store.db.alone(lambda: store.db.query(b"SELECT 1 FROM nothing"))
-    assert store.get([]) == {}
+    assert store.reading.get([]) == {}
 
     def fails() -> None:
         store.db.query(b"DELETE FROM ready")
         raise KeyError
 
-    store.start([NewExecution("w", WORKFLOW, "main", "default")])
+    store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     with pytest.raises(KeyError):
         store.db.transaction(fails)
-    assert [claim.id for claim in store.claim("a", ["default"], 1, 30.0)] == ["w"]
+    assert [claim.id for claim in store.claims.claim("a", ["default"], 1, 30.0)] == ["w"]
     store.close()
 
 
@@ -110,11 +112,11 @@ def test_a_handler_that_writes_gets_a_connection_of_the_pooler_too(pooler: Poole
     schemas.empty_store()
     store = PostgresStore(pooler.url, schemas.name, access=POOLED)
     for n in range(3):
-        store.start([NewExecution(f"t{n}", TASK, "work", "default")])
-        claim = store.claim("a", ["default"], 1, 30.0)[0]
+        store.executions.start([NewExecution(f"t{n}", TASK, "work", "default")])
+        claim = store.claims.claim("a", ["default"], 1, 30.0)[0]
 
-        assert store.complete_within(partial(ended, claim)) == "kept"
-    assert {execution.status for execution in store.get(["t0", "t1", "t2"]).values()} == {"completed"}
+        assert store.turns.complete_within(partial(ended, claim)) == "kept"
+    assert {execution.status for execution in store.reading.get(["t0", "t1", "t2"]).values()} == {"completed"}
     store.close()
 
 

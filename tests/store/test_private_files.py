@@ -13,7 +13,8 @@ import pytest
 
 from rhythm.app import Rhythm
 from rhythm.cli.main import main
-from rhythm.store.base import WORKFLOW, NewExecution
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions of files are a matter of POSIX")
@@ -33,8 +34,8 @@ def modes(folder: Path) -> dict[str, int]:
 
 def test_a_new_database_and_its_companions_are_private(tmp_path: Path) -> None:
     with closing(SqliteStore(str(tmp_path / "new.db"))) as store:
-        store.migrate()
-        store.start([NewExecution("w", WORKFLOW, "main", "default")])
+        store.schema.migrate()
+        store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
         assert modes(tmp_path) == {"new.db": 0o600, "new.db-wal": 0o600, "new.db-shm": 0o600}
 
 
@@ -60,7 +61,7 @@ def test_a_file_that_was_there_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "old.db"
     file.touch(0o644)
     with closing(SqliteStore(str(file))) as store:
-        store.migrate()
+        store.schema.migrate()
         assert set(modes(tmp_path).values()) == {0o644}
 
 

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from rhythm.engine.retried import anew
 from rhythm.store.access import GENESIS, Act, Actor, Grant, Head, chained
 from rhythm.store.approvals import Decision, NewApproval, Verdict
-from rhythm.store.base import Definition, NewEvent, NewExecution, NewSignal, NewWait, Store
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
+from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import FAILED, PAUSED
 from rhythm.store.open import open_store
 from rhythm.store.provenance import (
@@ -104,7 +107,7 @@ def contributors(store: Store, id: str) -> list[str]:
 
 
 def started(store: Store, id: str, *people: str, **changes: Any) -> None:
-    store.start([workflow(id, contributors=people, started_by=people[0] if people else None, **changes)])
+    store.executions.start([workflow(id, contributors=people, started_by=people[0] if people else None, **changes)])
 
 
 def audited(store: Store) -> list[tuple[str, str, str, str]]:
@@ -114,32 +117,32 @@ def audited(store: Store) -> list[tuple[str, str, str, str]]:
 def test_a_signal_makes_its_sender_a_contributor_of_the_whole_family(store: Store) -> None:
     child = workflow("p.1", parent_id="p", child_no=1, root_id="p")
     assert outcome(store, turn(begun(store, "p", contributors=("sue",)), starts=(child,))) == "parked"
-    assert store.signal(NewSignal("s", "p.1", "go", "1"), 10, Actor("Ann")) == "sent"
-    assert store.signal(NewSignal("t", "p.1", "go", "1"), 10) == "sent", "nobody says who"
+    assert store.messages.signal(NewSignal("s", "p.1", "go", "1"), 10, Actor("Ann")) == "sent"
+    assert store.messages.signal(NewSignal("t", "p.1", "go", "1"), 10) == "sent", "nobody says who"
     assert contributors(store, "p") == ["ann", "sue"]
-    assert store.signal(NewSignal("s", "p.1", "go", "1"), 10, Actor("Bob")) == "duplicate"
+    assert store.messages.signal(NewSignal("s", "p.1", "go", "1"), 10, Actor("Bob")) == "duplicate"
     assert contributors(store, "p") == ["ann", "sue"], "what is not taken is nobody's data"
 
 
 def test_an_event_brings_its_publisher_to_who_takes_it_now_and_later(store: Store) -> None:
     assert outcome(store, turn(begun(store, "w"), waits=(NewWait(1, "paid", "{}"),))) == "parked"
     later = begun(store, "x")
-    assert store.publish(NewEvent("e", "paid", "1"), Actor("Ann")) == "published"
+    assert store.messages.publish(NewEvent("e", "paid", "1"), Actor("Ann")) == "published"
     assert (contributors(store, "w"), contributors(store, "x")) == (["ann"], [])
     assert outcome(store, turn(later, waits=(NewWait(1, "paid", "{}"),))) == "woken"
     assert contributors(store, "x") == ["ann"]
 
 
 def test_a_turn_passes_on_everyone_who_had_a_hand_in_its_family(store: Store) -> None:
-    store.register([Definition("ship", "1", "flow", "", "{}", "f", ("paid",))])
+    store.definitions.register([Definition("ship", "1", "flow", "", "{}", "f", ("paid",))])
     started(store, "to")
     sender = begun(store, "w", contributors=("sue", "ann"), started_by="Sue")
     signals, events = (NewSignal("s", "to", "go", "1", "w"),), (NewEvent("e", "paid", "1", execution_id="w"),)
     assert outcome(store, turn(sender, signals=signals, events=events)) == "parked"
-    (ship,) = store.find("ship", None, None, 9)
+    (ship,) = store.reading.find("ship", None, None, 9)
     assert (contributors(store, "to"), contributors(store, ship.id)) == (["ann", "sue"], ["ann", "sue"])
     assert audited(store) == [("Sue", "execution:w", "event.publish", "e"), ("Sue", "execution:w", "execution.signal", "to")]
-    assert store.verify_audit()[1] == []
+    assert store.access.verify_audit()[1] == []
 
 
 def test_a_turn_that_is_lost_passes_on_nothing(store: Store) -> None:
@@ -161,7 +164,7 @@ def test_a_signal_that_its_starter_might_not_send_reaches_nobody(store: Store) -
     started(store, "to")
     sender = begun(store, "w", contributors=("ada",), started_by="Ada", authority='[["author"]]')
     assert outcome(store, turn(sender, signals=(NewSignal("s", "to", "go", "1", "w"),))) == "parked"
-    assert store.mail(["to"]) == {}
+    assert store.messages.mail(["to"]) == {}
     assert (contributors(store, "to"), audited(store)) == ([], [])
 
 
@@ -169,31 +172,31 @@ def test_a_retry_has_the_contributors_of_the_one_before_and_whoever_asked_for_it
     claim = begun(store, "old", contributors=("sue",), started_by="sue", authority='[["operator"]]')
     failed = turn(claim, end="finish", status=FAILED, value='{"code": "Odd", "message": "odd", "data": null}')
     assert outcome(store, failed) == "finished"
-    store.retry("old", lambda family: anew(family, "again", "1"), Actor("Ann", token_roles=("author",)))
+    store.executions.retry("old", lambda family: anew(family, "again", "1"), Actor("Ann", token_roles=("author",)))
     assert contributors(store, "again") == ["ann", "sue"]
-    (again,) = store.load(["again"])
+    (again,) = store.turns.load(["again"])
     assert load_authority(again.authority) == (("author",), ("operator",))
 
 
 def test_a_resume_contributes_only_with_data(store: Store) -> None:
     started(store, "w")
     for by, data in (("ann", "null"), ("bob", '{"amount": 1}')):
-        store.pause(["w"])
-        store.resume(["w"], data=data, actor=Actor(by))
+        store.people.pause(["w"])
+        store.people.resume(["w"], data=data, actor=Actor(by))
     assert contributors(store, "w") == ["bob"]
 
 
 def test_beyond_the_limit_one_stands_for_all(store: Store) -> None:
     crowd = tuple(f"p{i:04}" for i in range(MAX_CONTRIBUTORS))
     claim = begun(store, "w", contributors=crowd)
-    store.signal(NewSignal("s", "w", "go", "1"), 10, Actor("Ann"))
-    store.signal(NewSignal("t", "w", "go", "1"), 10, Actor("Bob"))
+    store.messages.signal(NewSignal("s", "w", "go", "1"), 10, Actor("Ann"))
+    store.messages.signal(NewSignal("t", "w", "go", "1"), 10, Actor("Bob"))
     assert contributors(store, "w") == [EVERYBODY, *crowd]
-    store.signal(NewSignal("u", "w", "go", "1"), 10, Actor("p0000"))
-    (woken,) = store.extend({"w": claim.fence}, 30).values()
+    store.messages.signal(NewSignal("u", "w", "go", "1"), 10, Actor("p0000"))
+    (woken,) = store.claims.extend({"w": claim.fence}, 30).values()
     asked = turn(claim.replace(wakes=woken), approvals=(NewApproval(1, "boss", "", "null"),), status=PAUSED)
     assert outcome(store, asked) == "parked"
-    verdict = store.decide("w.1", Decision(Actor("Zoe"), "approve"))
+    verdict = store.people.decide("w.1", Decision(Actor("Zoe"), "approve"))
     assert verdict is not None
     assert verdict.refusal == "too_many_contributors"
 
@@ -201,14 +204,14 @@ def test_beyond_the_limit_one_stands_for_all(store: Store) -> None:
 def test_who_is_known_already_is_not_one_too_many(store: Store) -> None:
     crowd = tuple(f"p{i:04}" for i in range(MAX_CONTRIBUTORS))
     started(store, "w", *crowd)
-    store.signal(NewSignal("s", "w", "go", "1"), 10, Actor("p0007"))
+    store.messages.signal(NewSignal("s", "w", "go", "1"), 10, Actor("p0007"))
     assert contributors(store, "w") == [*crowd]
 
 
 def test_what_somebody_with_the_database_sends_is_delivered_whatever_their_token_allows(store: Store) -> None:
     started(store, "to")
-    assert store.signal(NewSignal("s", "to", "go", "1"), 10, Actor("Ann", token_roles=("viewer",))) == "sent"
-    assert [mail.id for mail in store.mail(["to"])["to"]] == ["s"]
+    assert store.messages.signal(NewSignal("s", "to", "go", "1"), 10, Actor("Ann", token_roles=("viewer",))) == "sent"
+    assert [mail.id for mail in store.messages.mail(["to"])["to"]] == ["s"]
 
 
 def test_a_loop_that_publishes_and_sends_leaves_a_few_rows_in_the_audit(store: Store) -> None:
@@ -226,16 +229,16 @@ def test_a_full_mailbox_takes_nothing_of_a_turn_either(store: Store) -> None:
     store.limits = store.limits.replace(signals=5)
     started(store, "to")
     started(store, "other")
-    store.signal(NewSignal("s", "to", "go", "1"), 5)
+    store.messages.signal(NewSignal("s", "to", "go", "1"), 5)
     sender = begun(store, "w", contributors=("sue",), started_by="Sue")
     signals = tuple(NewSignal(f"s{i}", "to" if i < 9 else "other", "go", "1", "w") for i in range(11))
     assert outcome(store, turn(sender, signals=signals)) == "parked"
-    assert {id: [mail.id for mail in box] for id, box in store.mail(["to", "other"]).items()} == {
+    assert {id: [mail.id for mail in box] for id, box in store.messages.mail(["to", "other"]).items()} == {
         "to": ["s", "s0", "s1", "s2", "s3"],
         "other": ["s9", "s10"],
     }
     assert [json.loads(text)["count"] for (text,) in rows(store, "SELECT detail FROM audit ORDER BY n")] == [4, 2]
-    assert store.signal(NewSignal("t", "to", "go", "1"), 5) == "full"
+    assert store.messages.signal(NewSignal("t", "to", "go", "1"), 5) == "full"
 
 
 def test_what_is_pruned_takes_its_contributors_along(stores: Stores) -> None:
@@ -243,7 +246,7 @@ def test_what_is_pruned_takes_its_contributors_along(stores: Stores) -> None:
     store = stores.empty_store(clock)
     assert outcome(store, turn(begun(store, "w", contributors=("ann",)), end="finish", status=5)) == "finished"
     clock.forward(100)
-    assert store.prune(10, 10) == 1
+    assert store.maintenance.prune(10, 10) == 1
     assert contributors(store, "w") == []
 
 
@@ -257,7 +260,7 @@ def asking(store: Store, **changes: Any) -> None:
 
 
 def decide(store: Store, by: str | Actor, decision: str = "approve") -> Verdict:
-    verdict = store.decide("w.1", Decision(Actor(by) if isinstance(by, str) else by, decision))
+    verdict = store.people.decide("w.1", Decision(Actor(by) if isinstance(by, str) else by, decision))
     assert verdict is not None
     return verdict.replace(approval=None)
 
@@ -272,7 +275,7 @@ def test_a_stage_that_comes_back_to_a_role_begins_without_votes(store: Store) ->
 
 
 def token(store: Store, id: str, name: str) -> Actor:
-    store.create_token(Grant(id, name, "0" * 64, ("approver",), ("boss",), None))
+    store.access.create_token(Grant(id, name, "0" * 64, ("approver",), ("boss",), None))
     return Actor(name, token=id, token_roles=("approver",))
 
 
@@ -280,7 +283,7 @@ def test_a_vote_of_a_token_that_was_revoked_since_counts_no_more(store: Store) -
     asking(store)
     stolen, bob, fresh_one = token(store, "t1", "Ann"), token(store, "t2", "Bob"), token(store, "t3", "Ann")
     assert decide(store, stolen) == Verdict()
-    store.revoke_token("t1")
+    store.access.revoke_token("t1")
     assert decide(store, bob) == Verdict(), "one vote is left"
     assert decide(store, fresh_one).by == ("Bob", "Ann"), "whoever lost a token may vote with another"
 
@@ -290,14 +293,14 @@ def test_a_vote_does_not_count_after_its_voter_has_given_data(store: Store, give
     asking(store)
     assert decide(store, "Ann") == Verdict()
     if given:
-        store.signal(NewSignal("s", "w", "amount", "1"), 10, Actor("ann"))
+        store.messages.signal(NewSignal("s", "w", "amount", "1"), 10, Actor("ann"))
     assert decide(store, "bob") == (Verdict() if given else Verdict(ended="approved", by=("Ann", "bob")))
     assert decide(store, "Ann").refusal == ("self_approval" if given else "decision_repeated")
 
 
 def test_a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_before(store: Store) -> None:
     asking(store, quorum=1)
-    verdict = store.decide("w.1", Decision(Actor("Ann"), "approve", comment='{"amount": 1}'))
+    verdict = store.people.decide("w.1", Decision(Actor("Ann"), "approve", comment='{"amount": 1}'))
     assert verdict is not None
     assert (verdict.ended, verdict.by) == ("approved", ("Ann",))
     claim = claims(store)["w"]
@@ -307,7 +310,7 @@ def test_a_comment_is_the_data_of_whoever_decides_in_what_is_sent_on_and_not_bef
     )
     assert outcome(store, again) == "parked"
     assert contributors(store, "to") == ["ann", "sue"]
-    verdict = store.decide("w.2", Decision(Actor("Ann"), "approve"))
+    verdict = store.people.decide("w.2", Decision(Actor("Ann"), "approve"))
     assert verdict is not None
     assert (verdict.ended, verdict.by) == ("approved", ("Ann",)), "the same person may decide twice in one execution"
 
@@ -369,7 +372,7 @@ def old_execution(id: str, by: str | None, parent: str | None = None, retry_of: 
 def test_what_was_looked_up_before_is_written_down_by_the_migration(fresh: Fresh) -> None:
     store = open_store(fresh.url)
     try:
-        for migration in store.migrations():
+        for migration in store.schema.migrations():
             if migration.number == 7:
                 made = [("w", "Sue"), ("w.1", None, "w"), ("again", "Sue", None, "w"), ("timed", "schedule:daily"), ("other", None)]
                 fresh.by_hand(OLD + old_audit() + "".join(old_execution(*each) for each in made))
@@ -378,10 +381,10 @@ def test_what_was_looked_up_before_is_written_down_by_the_migration(fresh: Fresh
         assert contributors(store, "again") == ["Pat", "Rex", "Sam", "Sue"]
         assert (contributors(store, "timed"), contributors(store, "other")) == (["Max", "Uli"], [])
         ((event,),) = rows(store, "SELECT provenance FROM events")
-        (daily,) = store.schedules(["daily"])[0]
+        (daily,) = store.schedules.named(["daily"])[0]
         assert load_provenance(event) == Provenance(("Pat",))
         assert {*load_provenance(daily.provenance).contributors} == {"Max", "Uli"}
-        verdict = store.decide("w.9", Decision(Actor("Bob"), "approve"))
+        verdict = store.people.decide("w.9", Decision(Actor("Bob"), "approve"))
         assert verdict is not None
         assert verdict.by == ("Amy", "Bob"), "a vote that counted goes on counting, and once"
     finally:
@@ -390,9 +393,9 @@ def test_what_was_looked_up_before_is_written_down_by_the_migration(fresh: Fresh
 
 def test_a_new_execution_begins_with_its_contributors_whoever_starts_it(store: Store) -> None:
     new = NewExecution("w", 0, "main", "default", version="1", contributors=("ann",), authority='[["operator"]]')
-    store.start([new])
-    store.start([new.replace(contributors=("bob",))])
+    store.executions.start([new])
+    store.executions.start([new.replace(contributors=("bob",))])
     assert contributors(store, "w") == ["ann"], "who finds it there has given it nothing"
-    (loaded,) = store.load(["w"])
+    (loaded,) = store.turns.load(["w"])
     assert loaded.authority == '[["operator"]]'
     assert claims(store).keys() == {"w"}

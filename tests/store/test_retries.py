@@ -10,20 +10,10 @@ import pytest
 from rhythm.errors import NotRetryable, RetryTooLarge
 from rhythm.limits import Limits
 from rhythm.record import Record
-from rhythm.store.base import (
-    UNTOLD_ERROR,
-    Done,
-    Family,
-    Needed,
-    NewSignal,
-    NewTimer,
-    Reach,
-    Retry,
-    Started,
-    Store,
-    StoredSignal,
-    StoredTimer,
-)
+from rhythm.store.interfaces.executions import Family, Reach, Retry, Started, StoredSignal, StoredTimer
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import UNTOLD_ERROR, Done, Needed, NewTimer
 from rhythm.store.lifecycle import COMPLETED, FAILED, PENDING, SUSPENDED
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, task, turn
 from tests.support.stores import Stores, ready_rows
@@ -46,7 +36,7 @@ def store(stores: Stores, clock: Clock) -> Store:
 def failed(store: Store, clock: Clock, end: int = FAILED) -> None:
     """Workflow `w` with a timer, three tasks, a signal and a task without a row, ended after its third turn."""
     claim = begun(store, timeout_s=60.0)
-    store.signal(NewSignal("s", "w", "go", "1"), 10)
+    store.messages.signal(NewSignal("s", "w", "go", "1"), 10)
     done = (Done(1, "work", "default", "{}", FAILED, '"no"', 2, 0, '{"retries":1}'),)
     first = turn(claim, end="own", done=done, starts=(task("w.2"),), timers=(NewTimer(3, 5.0),), owned=OWNED, consumed=("s",))
     assert outcome(store, first) == "own"
@@ -65,7 +55,7 @@ def family_of(store: Store, id: str = "w") -> Family:
         raise NotRetryable("only looking")
 
     with pytest.raises(NotRetryable):
-        store.retry(id, look)
+        store.executions.retry(id, look)
     return seen[0]
 
 
@@ -84,7 +74,7 @@ def test_failed_workflow_keeps_what_a_retry_needs(store: Store, clock: Clock) ->
 def test_timers_of_a_failed_workflow_never_fire(store: Store, clock: Clock) -> None:
     failed(store, clock)
     clock.forward(60)
-    store.fire_timers(10)
+    store.maintenance.fire_timers(10)
     assert family_of(store).timers[0].fired_at is None
 
 
@@ -114,10 +104,10 @@ def renewed(family: Family) -> Family:
 
 def test_retry_is_stored_whole_and_what_is_not_held_back_can_be_claimed(store: Store, clock: Clock) -> None:
     failed(store, clock)
-    before = store.get(["w", "w.1", "w.2"])
-    assert store.retry("w", renewed) == Started("v", created=True)
-    assert store.get(["w", "w.1", "w.2"]) == before
-    assert {child.id: child.status for child in store.children("v")} == {
+    before = store.reading.get(["w", "w.1", "w.2"])
+    assert store.executions.retry("w", renewed) == Started("v", created=True)
+    assert store.reading.get(["w", "w.1", "w.2"]) == before
+    assert {child.id: child.status for child in store.reading.children("v")} == {
         "v.1": "failed",
         "v.4": "pending",
         "v.5": "pending",
@@ -125,31 +115,31 @@ def test_retry_is_stored_whole_and_what_is_not_held_back_can_be_claimed(store: S
     }
     assert {row[0] for row in ready_rows(store)} >= {"v", "v.4"}
     assert not {row[0] for row in ready_rows(store)} & {"v.1", "v.5", "v.6"}
-    (loaded,) = store.load(["v"])
+    (loaded,) = store.turns.load(["v"])
     assert (loaded.seq, loaded.snapshot, loaded.owned, loaded.status, loaded.retry_of) == (1, b"s", OWNED, SUSPENDED, "w")
-    assert [(step.cause, step.from_status, step.to_status) for step in store.history("v")] == [("retry", "pending", "suspended")]
-    assert [(mail.id, mail.payload) for mail in store.mail(["v"])["v"]] == [("t", "1")]
-    assert [(step.to_status, step.error) for step in store.history("v.6")] == [("failed", "1")]
-    new = store.get(["v", "v.1", "v.4", "v.6"])
+    assert [(step.cause, step.from_status, step.to_status) for step in store.reading.history("v")] == [("retry", "pending", "suspended")]
+    assert [(mail.id, mail.payload) for mail in store.messages.mail(["v"])["v"]] == [("t", "1")]
+    assert [(step.to_status, step.error) for step in store.reading.history("v.6")] == [("failed", "1")]
+    new = store.reading.get(["v", "v.1", "v.4", "v.6"])
     assert {id: (row.inputs, row.result, row.error) for id, row in new.items()} == {
         "v": ("null", None, None), "v.1": ("{}", None, '"no"'), "v.4": ("{}", None, None), "v.6": ("null", None, "1"),
     }  # fmt: skip
-    assert [task.options for task in store.load_tasks(["v.1", "v.4"])] == ['{"retries":1}'] * 2
-    assert store.get(["v"])["v"].awaiting == '{"n":1}'
+    assert [task.options for task in store.turns.load_tasks(["v.1", "v.4"])] == ['{"retries":1}'] * 2
+    assert store.reading.get(["v"])["v"].awaiting == '{"n":1}'
 
 
 def test_timer_that_begins_anew_fires_after_its_whole_delay(store: Store, clock: Clock) -> None:
     failed(store, clock)
     clock.forward(100)
-    store.retry("w", renewed)
-    assert store.fire_timers(10)[1] == NOW + 103_000_000
-    timers = {timer.n: timer for timer in family_of(store, "v").timers} if store.cancel(["v"]) else {}
+    store.executions.retry("w", renewed)
+    assert store.maintenance.fire_timers(10)[1] == NOW + 103_000_000
+    timers = {timer.n: timer for timer in family_of(store, "v").timers} if store.executions.cancel(["v"]) else {}
     assert (timers[3].fired_at, timers[8].fire_at) == (NOW + 5_000_000, NOW + 103_000_000)
 
 
 def test_retried_execution_takes_turns_like_any_other(store: Store, clock: Clock) -> None:
     failed(store, clock)
-    store.retry("w", renewed)
+    store.executions.retry("w", renewed)
     claim = claims(store)["v"]
     assert outcome(store, turn(claim, 1, "finish", status=COMPLETED)) == "finished"
     assert status(store, "v") == "completed"
@@ -157,35 +147,35 @@ def test_retried_execution_takes_turns_like_any_other(store: Store, clock: Clock
 
 def test_while_a_retry_has_not_ended_it_is_the_only_one(store: Store, clock: Clock) -> None:
     failed(store, clock)
-    store.retry("w", renewed)
-    assert store.retry("w", renewed) == Started("v", created=False)
-    assert store.retry("nobody", renewed) is None
+    store.executions.retry("w", renewed)
+    assert store.executions.retry("w", renewed) == Started("v", created=False)
+    assert store.executions.retry("nobody", renewed) is None
 
 
 def test_retries_of_an_execution_are_known_oldest_first_with_their_status(store: Store, clock: Clock) -> None:
     failed(store, clock)
-    assert (store.retries("w"), store.family("w", ANY).retries) == ([], ())
-    store.retry("w", renewed)
-    assert store.retries("w") == [Retry("v", SUSPENDED)]
+    assert (store.executions.retries("w"), store.executions.family("w", ANY).retries) == ([], ())
+    store.executions.retry("w", renewed)
+    assert store.executions.retries("w") == [Retry("v", SUSPENDED)]
     assert outcome(store, turn(claims(store)["v"], 1, "finish", status=COMPLETED)) == "finished"
     clock.forward(1)
     begun(store, "a", retry_of="w")
-    assert store.retries("w") == [Retry("v", COMPLETED), Retry("a", PENDING)]
+    assert store.executions.retries("w") == [Retry("v", COMPLETED), Retry("a", PENDING)]
 
 
 def test_family_is_what_a_retry_would_be_made_of(store: Store, clock: Clock) -> None:
     failed(store, clock)
-    store.retry("w", renewed)
+    store.executions.retry("w", renewed)
     assert outcome(store, turn(claims(store)["v"], 1, "finish", status=COMPLETED)) == "finished"
-    assert store.family("w", ANY) == family_of(store)
-    assert store.family("w", ANY).retries == (Retry("v", COMPLETED),)
-    assert store.family("nobody", ANY) == Family(())
+    assert store.executions.family("w", ANY) == family_of(store)
+    assert store.executions.family("w", ANY).retries == (Retry("v", COMPLETED),)
+    assert store.executions.family("nobody", ANY) == Family(())
 
 
 def large(store: Store, clock: Clock, end: int = FAILED) -> None:
     """Workflow `w` that failed, below it a task whose inputs, result or error are large, with a large signal in its mailbox."""
     claim = begun(store)
-    store.signal(NewSignal("s", "w", "go", LARGE), 10)
+    store.messages.signal(NewSignal("s", "w", "go", LARGE), 10)
     done = (Done(1, "work", "default", LARGE, end, LARGE, 1, 0, "{}"),)
     assert outcome(store, turn(claim, end="own", done=done, starts=(task("w.2", inputs=LARGE),))) == "own"
     assert outcome(store, turn(claim, 1, "finish", status=FAILED, value="1", snapshot=None, owned=None)) == "finished"
@@ -200,11 +190,11 @@ def test_what_is_large_is_not_read_for_a_retry_and_is_in_it(store: Store, clock:
     large(store, clock, end)
     family = family_of(store)
     assert size_of(family.executions) + size_of(family.signals) < 1000
-    store.retry("w", lambda family: copies(family, "v"))
-    assert [row.replace(id="", parent_id="", root_id="") for row in store.children("v")] == [
-        row.replace(id="", parent_id="", root_id="") for row in store.children("w")
+    store.executions.retry("w", lambda family: copies(family, "v"))
+    assert [row.replace(id="", parent_id="", root_id="") for row in store.reading.children("v")] == [
+        row.replace(id="", parent_id="", root_id="") for row in store.reading.children("w")
     ]
-    assert [mail.payload for mail in store.mail(["v"])["v"]] == [LARGE]
+    assert [mail.payload for mail in store.messages.mail(["v"])["v"]] == [LARGE]
 
 
 def copies(family: Family, id: str) -> Family:
@@ -222,12 +212,12 @@ def test_retry_that_would_read_too_much_is_refused_before_it_is_read(store: Stor
     store.limits = limits
     read: list[Family] = []
     with pytest.raises(RetryTooLarge, match=r"more below it than a retry may read .*: retry it from the start \(`rhythm retry w --from"):
-        store.retry("w", lambda family: read.append(family) or family)
+        store.executions.retry("w", lambda family: read.append(family) or family)
     with pytest.raises(RetryTooLarge):
-        store.family("w", Reach(limits.retry_rows, limits.retry_bytes))
-    assert (read, store.retries("w")) == ([], [])
+        store.executions.family("w", Reach(limits.retry_rows, limits.retry_bytes))
+    assert (read, store.executions.retries("w")) == ([], [])
     store.limits = limits.replace(retry_rows=6, retry_bytes=len(OWNED) + 1)
-    assert store.retry("w", renewed) == Started("v", created=True)
+    assert store.executions.retry("w", renewed) == Started("v", created=True)
 
 
 def test_retry_from_the_start_reads_nothing_but_the_execution_itself(store: Store, clock: Clock) -> None:
@@ -240,7 +230,7 @@ def test_retry_from_the_start_reads_nothing_but_the_execution_itself(store: Stor
         (root,) = family.executions
         return Family((root.replace(id="v", root_id="v", status=PENDING, retry_of="w", finished_at=None, owned="[]", awaiting="null"),))
 
-    assert store.retry("w", again, whole=False) == Started("v", created=True)
+    assert store.executions.retry("w", again, whole=False) == Started("v", created=True)
 
 
 def test_outcomes_for_those_who_look_are_short(store: Store) -> None:
@@ -249,8 +239,8 @@ def test_outcomes_for_those_who_look_are_short(store: Store) -> None:
     ends = ((COMPLETED, LARGE), (FAILED, LARGE), (FAILED, short))
     done = tuple(Done(n, "work", "default", "{}", status, value, 1, 0, "{}") for n, (status, value) in enumerate(ends, 1))
     assert outcome(store, turn(claim, end="own", done=done, timers=(NewTimer(4, 0.0),))) == "own"
-    store.fire_timers(10)
-    whole = {row.n: row for row in store.outcomes([Needed("w", (1, 2, 3, 4))])["w"]}
-    brief = {row.n: row for row in store.outcomes([Needed("w", (1, 2, 3, 4))], brief=True)["w"]}
+    store.maintenance.fire_timers(10)
+    whole = {row.n: row for row in store.turns.outcomes([Needed("w", (1, 2, 3, 4))])["w"]}
+    brief = {row.n: row for row in store.turns.outcomes([Needed("w", (1, 2, 3, 4))], brief=True)["w"]}
     assert {n: row.value for n, row in brief.items()} == {1: "null", 2: UNTOLD_ERROR, 3: short, 4: "null"}
     assert {n: row.replace(value=whole[n].value) for n, row in brief.items()} == whole

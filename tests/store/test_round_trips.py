@@ -11,22 +11,13 @@ import pytest
 
 from rhythm.store.access import Actor
 from rhythm.store.approvals import APPROVE, Decision, NewApproval
-from rhythm.store.base import (
-    TASK,
-    WORKFLOW,
-    Beat,
-    Claim,
-    Declaration,
-    Definition,
-    Done,
-    Needed,
-    NewEvent,
-    NewExecution,
-    NewTimer,
-    TaskEnd,
-    TurnCommit,
-)  # fmt: skip
-from rhythm.store.lifecycle import COMPLETED
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewEvent
+from rhythm.store.interfaces.turns import Done, Needed, NewTimer, TaskEnd, TurnCommit
+from rhythm.store.interfaces.workers import Beat, Declaration
+from rhythm.store.lifecycle import COMPLETED, TASK, WORKFLOW
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 from rhythm.worker.services import Rescuer, ServiceSettings
@@ -54,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 @pytest.fixture
 def store(schemas: Schemas) -> PostgresStore:
     store = schemas.direct_store()
-    store.schema_version()  # connects
+    store.schema.version()  # connects
     return store
 
 
@@ -67,7 +58,7 @@ def task(id: str, n: int, **changes: Any) -> NewExecution:
 
 
 def claimed(store: PostgresStore, limit: int = 1000) -> dict[str, Claim]:
-    return {claim.id: claim for claim in store.claim("a", ["default", "mail"], limit, 30.0)}
+    return {claim.id: claim for claim in store.claims.claim("a", ["default", "mail"], limit, 30.0)}
 
 
 @pytest.mark.parametrize("count", [1, 20])
@@ -81,35 +72,35 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
         return answer
 
     ids = [f"w{i:02}" for i in range(count)]
-    measure("start", lambda: store.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids]))
+    measure("start", lambda: store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids]))
     held = measure("claim", lambda: claimed(store))
     assert list(held) == ids
     fences = {id: claim.fence for id, claim in held.items()}
-    measure("load", lambda: store.load(ids))
-    measure("outcomes", lambda: store.outcomes([Needed(id, (1, 2), whole=True) for id in ids]))
-    measure("mail", lambda: store.mail(ids))
+    measure("load", lambda: store.turns.load(ids))
+    measure("outcomes", lambda: store.turns.outcomes([Needed(id, (1, 2), whole=True) for id in ids]))
+    measure("mail", lambda: store.messages.mail(ids))
     done = (Done(1, "work", "default", "{}", COMPLETED, "1", 1, 0),)
-    measure("step", lambda: store.commit([turn(claim, 0, "own", done=done) for claim in held.values()], []))
-    assert len(measure("extend", lambda: store.extend(fences, 30.0))) == count
-    assert len(measure("beat", lambda: store.beat(BEAT, fences, 30.0))) == count
-    measure("declare", lambda: store.declare([Declaration(id, "default", 1, None, "null", False) for id in ids]))
+    measure("step", lambda: store.turns.commit([turn(claim, 0, "own", done=done) for claim in held.values()], []))
+    assert len(measure("extend", lambda: store.claims.extend(fences, 30.0))) == count
+    assert len(measure("beat", lambda: store.workers.beat(BEAT, fences, 30.0))) == count
+    measure("declare", lambda: store.workers.declare([Declaration(id, "default", 1, None, "null", False) for id in ids]))
     queueing = [
         turn(claim, 1, "park", starts=(task(claim.id, 2), task(claim.id, 3)), timers=(NewTimer(4, 60.0),)) for claim in held.values()
     ]
-    answers = measure("turns that queue tasks and park", lambda: store.commit(queueing, []))[0]
+    answers = measure("turns that queue tasks and park", lambda: store.turns.commit(queueing, []))[0]
     assert {answer.outcome for answer in answers} == {"parked"}
     bodies = claimed(store)
-    measure("load tasks", lambda: store.load_tasks(list(bodies)))
+    measure("load tasks", lambda: store.turns.load_tasks(list(bodies)))
     ends = [TaskEnd(claim.id, claim.fence, COMPLETED, "1") for claim in bodies.values()]
-    assert len(measure("ends of tasks", lambda: store.commit([], ends))[1]) == 2 * count
+    assert len(measure("ends of tasks", lambda: store.turns.commit([], ends))[1]) == 2 * count
     held = claimed(store)
-    assert {answer.outcome for answer in measure("park", lambda: store.park(list(held.values())))} == {"parked"}
-    store.cancel(ids)
+    assert {answer.outcome for answer in measure("park", lambda: store.claims.park(list(held.values())))} == {"parked"}
+    store.executions.cancel(ids)
     held = claimed(store)
-    store.start([NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)])
+    store.executions.start([NewExecution(f"v{i:02}", WORKFLOW, "main", "default") for i in range(count)])
     stepping = [turn(claim, 0, "own", done=done) for claim in claimed(store).values()]
     finishing = [turn(claim, 2, "finish", status=COMPLETED) for claim in held.values()]
-    answers = measure("turns that finish, and steps", lambda: store.commit([*finishing, *stepping], []))[0]
+    answers = measure("turns that finish, and steps", lambda: store.turns.commit([*finishing, *stepping], []))[0]
     assert [answer.outcome for answer in answers] == ["finished"] * count + ["own"] * count
     assert found == {
         "start": 3 + AROUND, "claim": 1, "load": 1, "outcomes": 2, "mail": 1, "step": 1, "extend": 1, "beat": 2, "declare": 1,
@@ -122,7 +113,7 @@ def test_every_operation_asks_a_fixed_number_of_times(store: PostgresStore, aske
 def test_all_schedules_that_are_due_are_fired_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
     names = [f"s{i:03}" for i in range(count)]
     for name in names:
-        store.change_schedule(name, lambda before, now, name=name: Schedule(name, "main", every_us=10**6, next_at=now))  # type: ignore[misc]
+        store.schedules.change(name, lambda before, now, name=name: Schedule(name, "main", every_us=10**6, next_at=now))  # type: ignore[misc]
 
     def planned(due: Due) -> Firing:
         start = NewExecution(f"e-{due.schedule.name}", WORKFLOW, "main", "default")
@@ -130,22 +121,23 @@ def test_all_schedules_that_are_due_are_fired_at_once(store: PostgresStore, aske
         return Firing(due.schedule.name, due.revision, due.now + 10**6, fires=(fire,))
 
     del asked[:]
-    assert store.due_schedules(count)[0] == names
-    due = store.look_at_schedules(names)
+    assert store.schedules.due(count)[0] == names
+    due = store.schedules.look_at(names)
     assert len(asked) == 1 + 2
-    assert len(store.fire_schedules([planned(each) for each in due])[0]) == count
+    assert len(store.schedules.fire([planned(each) for each in due])[0]) == count
     assert len(asked) == 1 + 2 + AROUND + 10
     assert len(claimed(store)) == count
 
 
 def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: list[None]) -> None:
-    store.start([NewExecution(f"w{i}", WORKFLOW, "main", "default") for i in range(50)])
+    store.executions.start([NewExecution(f"w{i}", WORKFLOW, "main", "default") for i in range(50)])
     parking = [turn(claim, 0, "park", timers=(NewTimer(1, 3600.0),)) for claim in claimed(store).values()]
-    store.commit(parking, [])
-    store.beat(BEAT, {}, 30.0)
+    store.turns.commit(parking, [])
+    store.workers.beat(BEAT, {}, 30.0)
     idle: list[Callable[[], Any]] = [
-        lambda: claimed(store), lambda: store.fire_timers(100), lambda: store.recover(100, 3, True), lambda: store.beat(BEAT, {}, 30.0),
-        lambda: store.paused_queues(), lambda: store.declared(), lambda: store.workers(),
+        lambda: claimed(store), lambda: store.maintenance.fire_timers(100), lambda: store.recover(100, 3, True),
+        lambda: store.workers.beat(BEAT, {}, 30.0), lambda: store.workers.paused_queues(), lambda: store.workers.declared(),
+        lambda: store.workers.seen(),
         lambda: Rescuer(store, ServiceSettings(), None).run_once(0.0),
     ]  # fmt: skip
     for work in idle:
@@ -156,21 +148,21 @@ def test_an_idle_process_asks_once_for_each_thing(store: PostgresStore, asked: l
 
 @pytest.mark.parametrize("count", [1, 1000])
 def test_whatever_an_event_starts_is_started_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
-    store.register([Definition(f"on{i:04}", "1", "flow", "", "{}", on=("paid",)) for i in range(count)])
+    store.definitions.register([Definition(f"on{i:04}", "1", "flow", "", "{}", on=("paid",)) for i in range(count)])
     del asked[:]
-    assert store.publish(NewEvent("e1", "paid", "1")) == "published"
+    assert store.messages.publish(NewEvent("e1", "paid", "1")) == "published"
     assert len(asked) == AROUND + 10
     assert len(claimed(store)) == count
 
 
 @pytest.mark.parametrize("count", [1, 1000])
 def test_whatever_the_events_of_a_turn_start_is_started_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
-    store.register([Definition("ship", "1", "flow", "", "{}", on=("paid",))])
-    store.start([NewExecution("w", WORKFLOW, "main", "default")])
+    store.definitions.register([Definition("ship", "1", "flow", "", "{}", on=("paid",))])
+    store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     (claim,) = claimed(store).values()
     events = tuple(NewEvent(f"e{i}", "paid", str(i), i, execution_id="w") for i in range(count))
     del asked[:]
-    store.commit([turn(claim, 0, "park", events=events)], [])
+    store.turns.commit([turn(claim, 0, "park", events=events)], [])
     assert len(asked) == AROUND + 15
     assert len(claimed(store)) == count
 
@@ -178,10 +170,14 @@ def test_whatever_the_events_of_a_turn_start_is_started_at_once(store: PostgresS
 @pytest.mark.parametrize("count", [1, 100])
 def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, asked: list[None], count: int) -> None:
     ids = [f"w{i:03}" for i in range(count)]
-    store.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
-    store.commit([turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()], [])
+    store.executions.start([NewExecution(id, WORKFLOW, "main", "default") for id in ids])
+    store.turns.commit([turn(claim, 0, "park", starts=(task(claim.id, 1),)) for claim in claimed(store).values()], [])
     found = []
-    for work in (lambda: store._terminate_named(ids, None), lambda: store.end_terminated(1000), lambda: store.end_terminated(1000)):
+    for work in (
+        lambda: store.executions._terminate_named(ids, None),
+        lambda: store.executions.end_terminated(1000),
+        lambda: store.executions.end_terminated(1000),
+    ):
         del asked[:]
         assert work() or len(found) == 2
         found.append(len(asked))
@@ -189,12 +185,12 @@ def test_however_many_are_terminated_they_end_at_once(store: PostgresStore, aske
 
 
 def test_a_decision_asks_for_all_it_depends_on_at_once(store: PostgresStore, asked: list[None]) -> None:
-    store.start([NewExecution("w", WORKFLOW, "main", "default")])
+    store.executions.start([NewExecution("w", WORKFLOW, "main", "default")])
     (claim,) = claimed(store).values()
-    store.commit([turn(claim, 0, "park", approvals=(NewApproval(1, "boss", "", "null", quorum=2),))], [])
+    store.turns.commit([turn(claim, 0, "park", approvals=(NewApproval(1, "boss", "", "null", quorum=2),))], [])
     for name, ended in (("ann", 0), ("bob", 1)):  # with the last one the approval ends
         del asked[:]
-        verdict = store.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))
+        verdict = store.people.decide("w.1", Decision(Actor(name, roles=("boss",)), APPROVE))
         assert verdict is not None
         assert (verdict.refusal, verdict.ended) == ("", "approved" * ended)
         assert len(asked) == AROUND + 6 + ended

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rhythm.record import Record
-from rhythm.store.base import Claim, Mail
 from rhythm.store.columns import filled
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.messages import Mail
 from rhythm.store.rows import STORED, STORED_WITHOUT_BOOLEANS, Columns, Result, records, records_with
 
 

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rhythm.store.base import LARGE, TASK, WORKFLOW, NewExecution, Store
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.reading import LARGE
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.support.stores import MakeStore
 
 
 def rows(store: Store) -> dict[str, str]:
-    return store.stamps(["a", "t", "nothing"])
+    return store.reading.stamps(["a", "t", "nothing"])
 
 
 def test_a_stamp_is_another_one_whenever_an_execution_has_changed(make_store: MakeStore) -> None:
     clock = [1_000_000]
     store = make_store(lambda: clock[0])
-    store.start([NewExecution("a", WORKFLOW, "w", "q"), NewExecution("t", TASK, "x", "q")])
+    store.executions.start([NewExecution("a", WORKFLOW, "w", "q"), NewExecution("t", TASK, "x", "q")])
     seen = [rows(store)]
     assert seen[0].keys() == {"a", "t"}
-    (first,) = [claim for claim in store.claim("me", ["q"], 2, 60.0) if claim.id == "a"]
+    (first,) = [claim for claim in store.claims.claim("me", ["q"], 2, 60.0) if claim.id == "a"]
     seen.append(rows(store))
-    store.release({"a": first.fence})
+    store.claims.release({"a": first.fence})
     seen.append(rows(store))
-    for change in (lambda: store.pause(["a"], reason="", actor=None), lambda: store.resume(["a"], actor=None), lambda: store.cancel(["a"])):
+    for change in (
+        lambda: store.people.pause(["a"], reason="", actor=None),
+        lambda: store.people.resume(["a"], actor=None),
+        lambda: store.executions.cancel(["a"]),
+    ):
         change()
         seen.append(rows(store))
     stamps = [each["a"] for each in seen]
@@ -33,12 +40,14 @@ def test_a_stamp_is_another_one_whenever_an_execution_has_changed(make_store: Ma
 
 def test_a_brief_row_is_the_row_without_what_may_be_large(make_store: MakeStore) -> None:
     store = make_store(lambda: 1_000_000)
-    store.start([NewExecution("a", WORKFLOW, "w", "q", inputs='{"x": 1}')])
-    store.start([NewExecution(f"a.{n}", TASK, "x", "q", inputs="[2]", parent_id="a", child_no=n, root_id="a") for n in (1, 2, 10)])
-    (whole,), (brief,) = store.find(None, None, None, 5), store.find(None, None, None, 5, brief=True)
+    store.executions.start([NewExecution("a", WORKFLOW, "w", "q", inputs='{"x": 1}')])
+    store.executions.start(
+        [NewExecution(f"a.{n}", TASK, "x", "q", inputs="[2]", parent_id="a", child_no=n, root_id="a") for n in (1, 2, 10)]
+    )
+    (whole,), (brief,) = store.reading.find(None, None, None, 5), store.reading.find(None, None, None, 5, brief=True)
     assert whole.inputs == '{"x": 1}'
     empty = {"inputs": "null", "result": None, "awaiting": "null"}
     assert empty.keys() == LARGE.keys()
     assert brief == whole.replace(**empty)
-    assert [row.replace(**empty) for row in store.children("a", 1)] == store.children("a", 1, 2, brief=True)
-    assert [row.id for row in store.children("a", 1, 1, brief=True)] == ["a.2"]
+    assert [row.replace(**empty) for row in store.reading.children("a", 1)] == store.reading.children("a", 1, 2, brief=True)
+    assert [row.id for row in store.reading.children("a", 1, 1, brief=True)] == ["a.2"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rhythm.errors import Conflict
-from rhythm.store.base import TASK, WORKFLOW, NewExecution, Started, Store
+from rhythm.store.interfaces.executions import NewExecution, Started
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from tests.store.test_conformance import NOW, Clock, begun, claims, outcome, status, turn, workflow
 from tests.support.stores import Stores, ready_rows
 
@@ -21,74 +23,74 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def test_conflict_with_fail_starts_nothing_of_the_call(store: Store) -> None:
-    store.start([workflow("a", key="k")])
+    store.executions.start([workflow("a", key="k")])
     for taken in (workflow("a"), workflow("b", key="k")):
         with pytest.raises(Conflict) as raised:
-            store.start([workflow("new"), taken], "fail")
+            store.executions.start([workflow("new"), taken], "fail")
         assert raised.value.id == "a"
-    assert (store.get(["new", "b"]), [row[0] for row in ready_rows(store)]) == ({}, ["a"])
+    assert (store.reading.get(["new", "b"]), [row[0] for row in ready_rows(store)]) == ({}, ["a"])
 
 
 def test_same_id_or_key_twice_in_one_call_is_a_conflict_too(store: Store) -> None:
     for pair in ([workflow("a"), workflow("a")], [workflow("a", key="k"), workflow("b", key="k")]):
         with pytest.raises(Conflict):
-            store.start(pair, "fail")
-        assert store.get(["a", "b"]) == {}
+            store.executions.start(pair, "fail")
+        assert store.reading.get(["a", "b"]) == {}
 
 
 def test_id_of_another_name_is_never_given_out(store: Store) -> None:
-    store.start([workflow("a")])
+    store.executions.start([workflow("a")])
     with pytest.raises(Conflict, match="'a' is the id of an execution of something else than `other`"):
-        store.start([workflow("a", name="other")])
-    assert store.start([workflow("a")]) == [Started("a", created=False, name="main")]
+        store.executions.start([workflow("a", name="other")])
+    assert store.executions.start([workflow("a")]) == [Started("a", created=False, name="main")]
 
 
 def test_replaced_workflow_that_sleeps_is_woken_to_end_and_has_no_key_any_more(store: Store) -> None:
     assert outcome(store, turn(begun(store, "old", key="k"))) == "parked"
-    assert store.start([workflow("new", key="k")], "replace") == [Started("new", created=True)]
-    assert store.get(["old"])["old"].cancel_requested_at == NOW
+    assert store.executions.start([workflow("new", key="k")], "replace") == [Started("new", created=True)]
+    assert store.reading.get(["old"])["old"].cancel_requested_at == NOW
     assert sorted(row[0] for row in ready_rows(store)) == ["new", "old"]
-    assert store.start([workflow("later", key="k")])[0].id == "new"
+    assert store.executions.start([workflow("later", key="k")])[0].id == "new"
 
 
 def test_replaced_workflow_that_was_delayed_comes_at_once(store: Store) -> None:
-    store.start([workflow("old", key="k", delay_s=60.0)])
-    store.start([workflow("new", key="k")], "replace")
+    store.executions.start([workflow("old", key="k", delay_s=60.0)])
+    store.executions.start([workflow("new", key="k")], "replace")
     assert set(claims(store)) == {"old", "new"}
 
 
 def test_replaced_task_that_nobody_runs_ends_and_one_that_ended_stays_as_it_was(store: Store) -> None:
     task = NewExecution("old", TASK, "work", "default", key="k")
-    store.start([task])
-    store.start([task.replace(id="new")], "replace")
+    store.executions.start([task])
+    store.executions.start([task.replace(id="new")], "replace")
     assert (status(store, "old"), status(store, "new")) == ("cancelled", "pending")
-    store.cancel(["new"])
-    ended = store.get(["new"])
-    store.start([task.replace(id="newest")], "replace")
-    assert (store.get(["new"]), status(store, "newest")) == (ended, "pending")
+    store.executions.cancel(["new"])
+    ended = store.reading.get(["new"])
+    store.executions.start([task.replace(id="newest")], "replace")
+    assert (store.reading.get(["new"]), status(store, "newest")) == (ended, "pending")
 
 
 def test_replace_does_not_touch_the_same_key_of_another_name(store: Store) -> None:
-    store.start([workflow("other", name="other", key="k")])
-    store.start([workflow("new", key="k")], "replace")
-    assert store.get(["other"])["other"].cancel_requested_at is None
+    store.executions.start([workflow("other", name="other", key="k")])
+    store.executions.start([workflow("new", key="k")], "replace")
+    assert store.reading.get(["other"])["other"].cancel_requested_at is None
 
 
 def test_id_cannot_be_replaced_and_then_nobody_is_cancelled(store: Store) -> None:
-    store.start([workflow("a", key="k")])
+    store.executions.start([workflow("a", key="k")])
     with pytest.raises(Conflict, match="an id is used once only"):
-        store.start([workflow("a", key="k")], "replace")
-    assert store.get(["a"])["a"].cancel_requested_at is None
-    assert store.start([workflow("b", key="k")])[0].id == "a"
+        store.executions.start([workflow("a", key="k")], "replace")
+    assert store.reading.get(["a"])["a"].cancel_requested_at is None
+    assert store.executions.start([workflow("b", key="k")])[0].id == "a"
 
 
 def test_pages_go_by_time_and_id_whatever_the_ids_are(store: Store, clock: Clock) -> None:
-    store.start([workflow(id) for id in ("b", "z")])
+    store.executions.start([workflow(id) for id in ("b", "z")])
     clock.forward(1)
-    store.start([NewExecution("a", WORKFLOW, "main", "default", version="1")])
+    store.executions.start([NewExecution("a", WORKFLOW, "main", "default", version="1")])
     seen: list[str] = []
     before: tuple[int, str] | None = None
-    while page := store.find(None, None, before, 1):
+    while page := store.reading.find(None, None, before, 1):
         seen += [execution.id for execution in page]
         before = page[-1].created_at, page[-1].id
     assert seen == ["a", "z", "b"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rhythm.store.access import Actor, Filter, Grant
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from tests.store.test_audit import within
 from tests.store.test_conformance import Clock
 from tests.support.postgres import Schemas
@@ -31,61 +31,67 @@ def store(stores: Stores, clock: Clock) -> Store:
 
 
 def entitled(store: Any, token: str | None = "t1", roles: tuple[str, ...] | None = ("own",)) -> tuple[Any, set[str]]:
-    held, taken = within(store, lambda: store._business_roles(Actor("ann", roles, token), store.token("t1").now if token else 0))
+    held, taken = within(
+        store, lambda: store.auditor.business_roles(Actor("ann", roles, token), store.access.token("t1").now if token else 0)
+    )
     return None if held is None else set(held), set(taken)
 
 
 def test_a_token_is_stored_as_it_was_granted(store: Store, clock: Clock) -> None:
-    made = store.create_token(APPROVER, ADMIN)
-    assert made == store.token("t1") == store.tokens()[0]
+    made = store.access.create_token(APPROVER, ADMIN)
+    assert made == store.access.token("t1") == store.access.tokens()[0]
     assert made is not None
     assert (made.name, made.hash, made.roles, made.business_roles) == ("ann", "h1", ("approver",), ("finance", "sales"))
     assert (made.created_by, made.expires_at, made.status) == ("root", clock.us + 60_000_000, "active")
-    assert store.token("t2") is None
+    assert store.access.token("t2") is None
 
 
 def test_an_id_is_used_once(store: Store) -> None:
-    store.create_token(APPROVER)
-    assert store.create_token(APPROVER.replace(name="bob")) is None
-    assert [token.name for token in store.tokens()] == ["ann"]
+    store.access.create_token(APPROVER)
+    assert store.access.create_token(APPROVER.replace(name="bob")) is None
+    assert [token.name for token in store.access.tokens()] == ["ann"]
 
 
 def test_a_token_expires_on_the_clock_of_the_database(store: Store, clock: Clock) -> None:
-    store.create_token(APPROVER)
-    store.create_token(APPROVER.replace(id="t2", expires_s=None))
+    store.access.create_token(APPROVER)
+    store.access.create_token(APPROVER.replace(id="t2", expires_s=None))
     clock.forward(59.999)
-    assert {token.id: token.status for token in store.tokens()} == {"t1": "active", "t2": "active"}
+    assert {token.id: token.status for token in store.access.tokens()} == {"t1": "active", "t2": "active"}
     clock.forward(0.001)
-    assert {token.id: token.status for token in store.tokens()} == {"t1": "expired", "t2": "active"}
+    assert {token.id: token.status for token in store.access.tokens()} == {"t1": "expired", "t2": "active"}
     assert entitled(store) == (set(), {"finance", "sales"})
 
 
 def test_a_token_is_revoked_once(store: Store, clock: Clock) -> None:
-    store.create_token(APPROVER)
+    store.access.create_token(APPROVER)
     clock.forward(1)
-    assert (store.revoke_token("t1", ADMIN), store.revoke_token("t1", Actor("other")), store.revoke_token("none")) == (True, False, None)
-    token = store.token("t1")
+    assert (store.access.revoke_token("t1", ADMIN), store.access.revoke_token("t1", Actor("other")), store.access.revoke_token("none")) == (
+        True,
+        False,
+        None,
+    )
+    token = store.access.token("t1")
     assert token is not None
     assert (token.status, token.revoked_at, token.revoked_by) == ("revoked", clock.us, "root")
     assert entitled(store) == (set(), {"finance", "sales"})
 
 
 def test_business_roles_that_are_taken_away_are_remembered_until_they_are_given_again(store: Store) -> None:
-    store.create_token(APPROVER)
+    store.access.create_token(APPROVER)
     assert entitled(store) == ({"finance", "sales"}, set())
-    store.change_token("t1", None, ("sales", "legal"))
+    store.access.change_token("t1", None, ("sales", "legal"))
     assert entitled(store) == ({"sales", "legal"}, {"finance"})
-    store.change_token("t1", None, ())
+    store.access.change_token("t1", None, ())
     assert entitled(store) == (set(), {"finance", "sales", "legal"})
-    store.change_token("t1", None, ("finance",))
+    store.access.change_token("t1", None, ("finance",))
     assert entitled(store) == ({"finance"}, {"sales", "legal"})
 
 
 def test_without_the_right_to_decide_no_business_role_counts(store: Store) -> None:
-    store.create_token(APPROVER)
-    store.change_token("t1", ("viewer",), None)
+    store.access.create_token(APPROVER)
+    store.access.change_token("t1", ("viewer",), None)
     assert entitled(store) == (set(), {"finance", "sales"})
-    store.change_token("t1", ("admin",), None)
+    store.access.change_token("t1", ("admin",), None)
     assert entitled(store) == ({"finance", "sales"}, set())
 
 
@@ -95,36 +101,36 @@ def test_without_a_token_the_roles_are_those_that_the_caller_says(store: Store) 
 
 
 def test_a_token_that_does_not_exist_has_no_roles_whatever_the_caller_says(store: Any) -> None:
-    assert within(store, lambda: store._business_roles(Actor("ann", ("finance",), "none"), 0)) == ((), ())
+    assert within(store, lambda: store.auditor.business_roles(Actor("ann", ("finance",), "none"), 0)) == ((), ())
 
 
 def test_a_revoked_token_stays_as_it_is(store: Store) -> None:
-    store.create_token(APPROVER)
-    store.revoke_token("t1")
-    changed = store.change_token("t1", ("admin",), ())
-    assert changed == store.token("t1")
+    store.access.create_token(APPROVER)
+    store.access.revoke_token("t1")
+    changed = store.access.change_token("t1", ("admin",), ())
+    assert changed == store.access.token("t1")
     assert changed is not None
     assert changed.roles == ("approver",)
-    assert store.change_token("none", ("admin",), ()) is None
+    assert store.access.change_token("none", ("admin",), ()) is None
 
 
 def test_use_is_noted(store: Store, clock: Clock) -> None:
-    store.create_token(APPROVER)
+    store.access.create_token(APPROVER)
     clock.forward(5)
-    store.touch_token("t1")
-    store.touch_token("none")
-    assert [token.last_used_at for token in store.tokens()] == [clock.us]
+    store.access.touch_token("t1")
+    store.access.touch_token("none")
+    assert [token.last_used_at for token in store.access.tokens()] == [clock.us]
 
 
 def test_what_is_done_to_tokens_is_recorded_and_nothing_else_is(store: Store) -> None:
-    store.create_token(APPROVER, ADMIN)
-    store.create_token(APPROVER, ADMIN)
-    store.change_token("t1", ("operator",), None, ADMIN)
-    store.change_token("t1", ("operator",), None, ADMIN)
-    store.touch_token("t1")
-    store.revoke_token("t1", ADMIN)
-    store.revoke_token("t1", ADMIN)
-    found = [(row.action, row.object, row.actor, json.loads(row.detail)) for row in reversed(store.audit(Filter(), 10))]
+    store.access.create_token(APPROVER, ADMIN)
+    store.access.create_token(APPROVER, ADMIN)
+    store.access.change_token("t1", ("operator",), None, ADMIN)
+    store.access.change_token("t1", ("operator",), None, ADMIN)
+    store.access.touch_token("t1")
+    store.access.revoke_token("t1", ADMIN)
+    store.access.revoke_token("t1", ADMIN)
+    found = [(row.action, row.object, row.actor, json.loads(row.detail)) for row in reversed(store.access.audit(Filter(), 10))]
     business = ["finance", "sales"]
     assert [row[:3] for row in found] == [("token.create", "t1", "root"), ("token.change", "t1", "root"), ("token.revoke", "t1", "root")]
     assert found[0][3]["business_roles"] == business
@@ -138,18 +144,18 @@ def test_what_is_done_to_tokens_is_recorded_and_nothing_else_is(store: Store) ->
 
 def test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for_it(stores: Stores, store: Any) -> None:
     """So the audit never has a decision after the revocation of the token that it was made with."""
-    store.create_token(APPROVER)
-    other = stores.store(store.clock if hasattr(store, "clock") else store.db.clock)
+    store.access.create_token(APPROVER)
+    other = stores.store(store.db.clock)
     order: list[str] = []
 
     def revoke() -> None:
-        other.revoke_token("t1")
+        other.access.revoke_token("t1")
         order.append("revoked")
 
     thread = threading.Thread(target=revoke)
 
     def decide() -> None:
-        held, _ = store._business_roles(Actor("ann", token="t1"), 0)
+        held, _ = store.auditor.business_roles(Actor("ann", token="t1"), 0)
         assert set(held) == {"finance", "sales"}
         thread.start()
         while isinstance(stores, Schemas) and thread.is_alive() and not stores.admin.execute(WAITING).fetchall():
@@ -163,12 +169,12 @@ def test_who_decides_keeps_the_roles_until_the_commit_and_a_revocation_waits_for
 
 def test_noting_the_use_waits_for_nobody_who_decides(schemas: Schemas) -> None:
     store = schemas.empty_store()
-    store.create_token(APPROVER)
+    store.access.create_token(APPROVER)
     other = schemas.store()
 
     def decide() -> None:
-        store._business_roles(Actor("ann", token="t1"), 0)
-        other.touch_token("t1")
+        store.auditor.business_roles(Actor("ann", token="t1"), 0)
+        other.access.touch_token("t1")
 
     within(store, decide)
-    assert [token.last_used_at for token in store.tokens()] == [None]
+    assert [token.last_used_at for token in store.access.tokens()] == [None]

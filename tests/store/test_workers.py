@@ -5,24 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rhythm.store.access import Actor
-from rhythm.store.base import (
-    FORGOTTEN_S,
-    TASK,
-    WORKFLOW,
-    Beat,
-    Claim,
-    Declaration,
-    Look,
-    NewExecution,
-    NewSignal,
-    Queue,
-    Recovered,
-    SeenWorker,
-    Silent,
-    Store,
-    TaskEnd,
-    TurnCommit,
-)
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.maintenance import FORGOTTEN_S, Look, Recovered
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.operating import Silent
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
+from rhythm.store.interfaces.workers import Beat, Declaration, Queue, SeenWorker
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.stores import Stores, ready_rows, rows
 
@@ -57,11 +48,11 @@ def beat(worker: str = "a", **changes: object) -> Beat:
 
 
 def start(store: Store, *ids: str, queue: str = "default", type: int = WORKFLOW) -> None:
-    store.start([NewExecution(id, type, "main", queue) for id in ids])
+    store.executions.start([NewExecution(id, type, "main", queue) for id in ids])
 
 
 def claims(store: Store, worker: str = "a", *queues: str, limit: int = 10) -> dict[str, Claim]:
-    return {claim.id: claim for claim in store.claim(worker, queues or ("default", "mail"), limit, TTL)}
+    return {claim.id: claim for claim in store.claims.claim(worker, queues or ("default", "mail"), limit, TTL)}
 
 
 def fences(held: dict[str, Claim]) -> dict[str, int]:
@@ -83,47 +74,47 @@ def test_a_beat_tells_everything_that_the_worker_has_and_nothing_of_others(store
     start(store, "x", "y", "z")
     (x,), (y,) = claims(store, limit=1).values(), claims(store, limit=1).values()
     claims(store, "b", limit=1)
-    assert store.signal(NewSignal("s", "y", "go", "1"), 10) == "sent"
-    assert store.beat(beat(), {}, TTL) == {"x": (x.fence, 0), "y": (y.fence, 1)}
-    assert store.beat(beat("c"), {}, TTL) == {}
+    assert store.messages.signal(NewSignal("s", "y", "go", "1"), 10) == "sent"
+    assert store.workers.beat(beat(), {}, TTL) == {"x": (x.fence, 0), "y": (y.fence, 1)}
+    assert store.workers.beat(beat("c"), {}, TTL) == {}
 
 
 def test_a_beat_prolongs_the_claims_it_names_and_no_other(store: Store, clock: Clock) -> None:
     start(store, "x", "y")
     held = fences(claims(store))
     clock.forward(10)
-    assert store.beat(beat(), {"x": held["x"]}, TTL) == {"x": (held["x"], 0), "y": (held["y"], 0)}
+    assert store.workers.beat(beat(), {"x": held["x"]}, TTL) == {"x": (held["x"], 0), "y": (held["y"], 0)}
     assert expiry(store) == {"x": NOW + 40_000_000, "y": NOW + 30_000_000}
 
 
 def test_a_beat_with_another_fence_prolongs_nothing_and_tells_the_fence_that_is_right(store: Store, clock: Clock) -> None:
     start(store, "x")
     old = fences(claims(store))
-    store.release(old)
+    store.claims.release(old)
     new = fences(claims(store))
     clock.forward(10)
-    assert store.beat(beat(), old, TTL) == {"x": (new["x"], 0)}
+    assert store.workers.beat(beat(), old, TTL) == {"x": (new["x"], 0)}
     assert expiry(store) == {"x": NOW + 30_000_000}
 
 
 def test_a_late_beat_of_a_rescued_worker_gets_nothing_back(store: Store, clock: Clock) -> None:
     start(store, "x", "y")
-    store.beat(beat(), {}, TTL)
+    store.workers.beat(beat(), {}, TTL)
     held = fences(claims(store))
     clock.forward(DEAD + 1)
-    assert store.rescue(10, 3, dead=True) == ["x", "y"]
-    assert store.beat(beat(), held, TTL) == {}
+    assert store.maintenance.rescue(10, 3, dead=True) == ["x", "y"]
+    assert store.workers.beat(beat(), held, TTL) == {}
     assert ready_rows(store) == [("x", 0, 0), ("y", 0, 0)]
     taken = fences(claims(store, "b", limit=1))
-    assert store.beat(beat(), held, TTL) == {}
-    assert store.beat(beat("b"), {}, TTL) == {"x": (taken["x"], 0)}
+    assert store.workers.beat(beat(), held, TTL) == {}
+    assert store.workers.beat(beat("b"), {}, TTL) == {"x": (taken["x"], 0)}
 
 
 def test_a_beat_never_makes_a_row_of_what_has_ended(store: Store) -> None:
     start(store, "t", type=TASK)
     (held,) = claims(store).values()
-    store.commit([], [TaskEnd("t", held.fence, 5, "1")])
-    assert store.beat(beat(), {"t": held.fence}, TTL) == {}
+    store.turns.commit([], [TaskEnd("t", held.fence, 5, "1")])
+    assert store.workers.beat(beat(), {"t": held.fence}, TTL) == {}
     assert ready_rows(store) == []
 
 
@@ -131,24 +122,24 @@ def test_a_late_beat_keeps_what_has_expired_and_nobody_has_taken(store: Store, c
     start(store, "x")
     held = fences(claims(store))
     clock.forward(TTL + 5)
-    assert store.beat(beat(), held, TTL) == {"x": (held["x"], 0)}
-    assert store.rescue(10, 3, dead=True) == []
+    assert store.workers.beat(beat(), held, TTL) == {"x": (held["x"], 0)}
+    assert store.maintenance.rescue(10, 3, dead=True) == []
 
 
 def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> None:
     start(store, "x", "y")
-    store.beat(beat("b", queues=()), {}, TTL)
-    store.beat(beat(), {}, TTL)
+    store.workers.beat(beat("b", queues=()), {}, TTL)
+    store.workers.beat(beat(), {}, TTL)
     claims(store)
     clock.forward(5)
-    store.beat(beat(running=3, draining=True, pid=2**40), {}, TTL)
+    store.workers.beat(beat(running=3, draining=True, pid=2**40), {}, TTL)
     clock.forward(1)
     seen = SeenWorker("a", "host", 2**40, ("default", "mail"), 4, 3, True, "1.0", NOW, NOW + 5_000_000, 2, clock.us, dead_after_s=DEAD)
     other = SeenWorker("b", "host", 7, (), 4, 2, False, "1.0", NOW, NOW, 0, clock.us, dead_after_s=DEAD)
-    assert store.workers() == [seen, other]
-    store.leave("a")
-    store.leave("nobody")
-    assert store.workers() == [other]
+    assert store.workers.seen() == [seen, other]
+    store.workers.leave("a")
+    store.workers.leave("nobody")
+    assert store.workers.seen() == [other]
 
 
 # rescue
@@ -157,15 +148,15 @@ def test_workers_are_told_as_they_last_said_it(store: Store, clock: Clock) -> No
 def test_claims_of_a_silent_worker_are_taken_long_before_they_expire(store: Store, clock: Clock) -> None:
     start(store, "x", "y")
     for worker in ("a", "b"):
-        store.beat(beat(worker), {}, TTL)
+        store.workers.beat(beat(worker), {}, TTL)
         claims(store, worker, limit=1)
     clock.forward(DEAD)
-    assert store.rescue(10, 3, dead=True) == []
-    store.beat(beat("b"), {}, TTL)
+    assert store.maintenance.rescue(10, 3, dead=True) == []
+    store.workers.beat(beat("b"), {}, TTL)
     clock.forward(0.000001)
-    assert store.rescue(10, 3) == []
-    assert store.rescue(10, 3, dead=True) == ["x"]
-    assert store.rescue(10, 3, dead=True) == []
+    assert store.maintenance.rescue(10, 3) == []
+    assert store.maintenance.rescue(10, 3, dead=True) == ["x"]
+    assert store.maintenance.rescue(10, 3, dead=True) == []
     assert list(claims(store, "c")) == ["x"]
 
 
@@ -173,89 +164,89 @@ def test_a_worker_is_dead_when_it_says_so_whoever_asks(store: Store, clock: Cloc
     """It knows that time, and begins nothing beyond it; that of another may be shorter."""
     start(store, "x", "y")
     for worker, dead_after_s in (("a", 60.0), ("b", 3.0)):
-        store.beat(beat(worker, dead_after_s=dead_after_s), {}, TTL)
-        store.claim(worker, ["default"], 1, 300.0)
+        store.workers.beat(beat(worker, dead_after_s=dead_after_s), {}, TTL)
+        store.claims.claim(worker, ["default"], 1, 300.0)
     clock.forward(3.5)
-    assert [queue.workers for queue in store.queues() if queue.name == "mail"] == [1]
-    assert store.health().silent == (Silent("b", 1, NOW),)
-    assert (store.look(), store.look(dead=True)) == (Look(False, False, False), Look(True, False, False))
+    assert [queue.workers for queue in store.workers.queues() if queue.name == "mail"] == [1]
+    assert store.operating.health().silent == (Silent("b", 1, NOW),)
+    assert (store.maintenance.look(), store.maintenance.look(dead=True)) == (Look(False, False, False), Look(True, False, False))
     assert store.recover(10, 3, dead=True).rescued == ("y",)
     clock.forward(56.5)
-    assert (store.look(dead=True).lost, store.rescue(10, 3, dead=True)) == (False, [])
+    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (False, [])
     clock.forward(0.000001)
-    assert (store.look(dead=True).lost, store.rescue(10, 3, dead=True)) == (True, ["x"])
+    assert (store.maintenance.look(dead=True).lost, store.maintenance.rescue(10, 3, dead=True)) == (True, ["x"])
 
 
 @pytest.mark.parametrize("gone", ["never beat", "left"])
 def test_a_worker_without_a_row_is_judged_by_its_claims_alone(store: Store, clock: Clock, gone: str) -> None:
     start(store, "x")
     if gone == "left":
-        store.beat(beat(), {}, TTL)
-        store.leave("a")
+        store.workers.beat(beat(), {}, TTL)
+        store.workers.leave("a")
     claims(store)
     clock.forward(TTL)
-    assert store.rescue(10, 3, dead=True) == []
+    assert store.maintenance.rescue(10, 3, dead=True) == []
     clock.forward(0.000001)
-    assert store.rescue(10, 3, dead=True) == ["x"]
+    assert store.maintenance.rescue(10, 3, dead=True) == ["x"]
 
 
 def test_an_expired_claim_is_taken_although_its_worker_lives(store: Store, clock: Clock) -> None:
     start(store, "x")
     claims(store)
     clock.forward(TTL + 1)
-    store.beat(beat(), {}, TTL)
-    assert store.rescue(10, 3, dead=True) == ["x"]
+    store.workers.beat(beat(), {}, TTL)
+    assert store.maintenance.rescue(10, 3, dead=True) == ["x"]
 
 
 def test_of_two_rescuers_one_takes_each_claim(stores: Stores, store: Store, clock: Clock) -> None:
     start(store, "x", "y", "z")
-    store.beat(beat(), {}, TTL)
+    store.workers.beat(beat(), {}, TTL)
     claims(store)
     clock.forward(DEAD + 1)
     other = stores.store(clock)
-    assert sorted(store.rescue(2, 3, dead=True) + other.rescue(2, 3, dead=True)) == ["x", "y", "z"]
-    assert store.rescue(10, 3, dead=True) == []
+    assert sorted(store.maintenance.rescue(2, 3, dead=True) + other.maintenance.rescue(2, 3, dead=True)) == ["x", "y", "z"]
+    assert store.maintenance.rescue(10, 3, dead=True) == []
 
 
 def test_recovering_rescues_and_ends_cancelled_tasks(store: Store, clock: Clock) -> None:
     assert store.recover(10, 3, dead=True) == Recovered()
     start(store, "t", "u", type=TASK)
-    store.beat(beat(), {}, TTL)
+    store.workers.beat(beat(), {}, TTL)
     held = claims(store)
-    store.cancel(["t"])
+    store.executions.cancel(["t"])
     clock.forward(DEAD + 1)
     assert store.recover(10, 3) == Recovered()
     assert store.recover(10, 3, dead=True).rescued == ("t", "u")
     assert store.recover(10, 3, dead=True) == Recovered((), ("t",))
-    assert (store.get(["t"])["t"].status, store.get(["u"])["u"].status) == ("cancelled", "pending")
+    assert (store.reading.get(["t"])["t"].status, store.reading.get(["u"])["u"].status) == ("cancelled", "pending")
     assert held.keys() == {"t", "u"}
 
 
 def test_workers_of_long_ago_are_forgotten_unless_they_have_claims(store: Store, clock: Clock) -> None:
     start(store, "x")
     for worker in ("a", "b", "c"):
-        store.beat(beat(worker), {}, TTL)
+        store.workers.beat(beat(worker), {}, TTL)
     claims(store)
     clock.forward(FORGOTTEN_S)
-    store.beat(beat("c"), {}, TTL)
-    store.extend(store.held_by("a"), TTL)
+    store.workers.beat(beat("c"), {}, TTL)
+    store.claims.extend(store.claims.held_by("a"), TTL)
     store.recover(10, 3)
-    assert [seen.worker for seen in store.workers()] == ["a", "b", "c"]
+    assert [seen.worker for seen in store.workers.seen()] == ["a", "b", "c"]
     clock.forward(1)
     store.recover(10, 3)
-    assert [seen.worker for seen in store.workers()] == ["a", "c"]
+    assert [seen.worker for seen in store.workers.seen()] == ["a", "c"]
     clock.forward(TTL)
     assert store.recover(10, 3).rescued == ("x",)
     store.recover(10, 3)
-    assert [seen.worker for seen in store.workers()] == ["c"]
+    assert [seen.worker for seen in store.workers.seen()] == ["c"]
 
 
 def test_no_more_workers_are_forgotten_at_once_than_the_limit(store: Store, clock: Clock) -> None:
     for number in range(5):
-        store.beat(beat(f"w{number}"), {}, TTL)
+        store.workers.beat(beat(f"w{number}"), {}, TTL)
     clock.forward(FORGOTTEN_S + 1)
     store.recover(2, 3)
-    assert len(store.workers()) == 3
+    assert len(store.workers.seen()) == 3
 
 
 # paused queues
@@ -266,34 +257,34 @@ def test_nothing_of_a_paused_queue_is_claimed_until_it_is_resumed(store: Store, 
     clock.forward(1)
     start(store, "t", type=TASK)
     start(store, "m", queue="mail")
-    assert store.pause_queue("default", True, Actor("ops"), "too hot")
+    assert store.workers.pause_queue("default", True, Actor("ops"), "too hot")
     assert list(claims(store)) == ["m"]
-    assert store.paused_queues() == {"default"}
-    assert store.pause_queue("default", False)
-    assert (list(claims(store)), store.paused_queues()) == (["x", "y", "t"], frozenset())
+    assert store.workers.paused_queues() == {"default"}
+    assert store.workers.pause_queue("default", False)
+    assert (list(claims(store)), store.workers.paused_queues()) == (["x", "y", "t"], frozenset())
 
 
 def test_pausing_what_is_paused_changes_nothing(store: Store, clock: Clock) -> None:
-    assert not store.pause_queue("mail", False)
-    assert store.pause_queue("mail", True, Actor("ops"), "first")
+    assert not store.workers.pause_queue("mail", False)
+    assert store.workers.pause_queue("mail", True, Actor("ops"), "first")
     clock.forward(5)
-    assert not store.pause_queue("mail", True, Actor("other"), "second")
-    assert store.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0, clock.us)]
-    assert store.pause_queue("mail", False)
-    assert store.queues() == []
+    assert not store.workers.pause_queue("mail", True, Actor("other"), "second")
+    assert store.workers.queues() == [Queue("mail", 0, None, 0, 0, 0, NOW, "ops", "first", 0, clock.us)]
+    assert store.workers.pause_queue("mail", False)
+    assert store.workers.queues() == []
 
 
 def test_the_queue_of_resumes_cannot_be_paused(store: Store) -> None:
     with pytest.raises(ValueError, match="queue `system` cannot be paused: it has the resumes of all workflows"):
-        store.pause_queue("system", True)
-    assert (store.paused_queues(), store.pause_queue("system", False)) == (frozenset(), False)
+        store.workers.pause_queue("system", True)
+    assert (store.workers.paused_queues(), store.workers.pause_queue("system", False)) == (frozenset(), False)
 
 
 def test_a_workflow_that_has_begun_goes_on_while_its_queue_is_paused(store: Store) -> None:
     start(store, "w")
-    assert store.commit([turn(claims(store)["w"], "park")], [])[0][0].outcome == "parked"
-    store.pause_queue("default", True)
-    store.signal(NewSignal("s", "w", "go", "1"), 10)
+    assert store.turns.commit([turn(claims(store)["w"], "park")], [])[0][0].outcome == "parked"
+    store.workers.pause_queue("default", True)
+    store.messages.signal(NewSignal("s", "w", "go", "1"), 10)
     assert list(claims(store)) == ["w"]
 
 
@@ -301,57 +292,59 @@ def test_a_workflow_that_has_begun_goes_on_while_its_queue_is_paused(store: Stor
 def test_a_workflow_whose_claim_is_given_back_is_held_by_a_pause_only_if_it_has_not_begun(store: Store, clock: Clock, how: str) -> None:
     start(store, "begun", "fresh")
     held = claims(store)
-    assert store.commit([turn(held["begun"], "own")], [])[0][0].outcome == "own"
-    store.pause_queue("default", True)
+    assert store.turns.commit([turn(held["begun"], "own")], [])[0][0].outcome == "own"
+    store.workers.pause_queue("default", True)
     if how == "yield":
-        store.commit([turn(held["begun"], "yield", 1)], [])
+        store.turns.commit([turn(held["begun"], "yield", 1)], [])
     if how != "rescue":
-        store.release(fences(held))
+        store.claims.release(fences(held))
     clock.forward(TTL + 1)
-    store.rescue(10, 3)
+    store.maintenance.rescue(10, 3)
     assert list(claims(store)) == ["begun"]
-    store.pause_queue("default", False)
+    store.workers.pause_queue("default", False)
     assert list(claims(store)) == ["fresh"]
 
 
 def test_what_is_claimed_of_a_queue_that_is_paused_then_may_be_ended(store: Store) -> None:
     start(store, "t", type=TASK)
     (held,) = claims(store).values()
-    store.pause_queue("default", True)
-    assert store.commit([], [TaskEnd("t", held.fence, 5, "1")])[1] == {"t"}
+    store.workers.pause_queue("default", True)
+    assert store.turns.commit([], [TaskEnd("t", held.fence, 5, "1")])[1] == {"t"}
 
 
 # queues
 
 
 def test_queues_tell_what_waits_what_is_paused_and_who_serves(store: Store, clock: Clock) -> None:
-    assert store.queues() == []
-    store.start([NewExecution(id, TASK, "work", "mail", delay_s=delay_s) for id, delay_s in (("a", 0), ("b", 0), ("c", 0), ("d", 60))])
-    store.claim("x", ["mail"], 1, 1.0)
-    store.beat(beat("x", queues=("mail", "mail", "idle")), {}, TTL)
+    assert store.workers.queues() == []
+    store.executions.start(
+        [NewExecution(id, TASK, "work", "mail", delay_s=delay_s) for id, delay_s in (("a", 0), ("b", 0), ("c", 0), ("d", 60))]
+    )
+    store.claims.claim("x", ["mail"], 1, 1.0)
+    store.workers.beat(beat("x", queues=("mail", "mail", "idle")), {}, TTL)
     clock.forward(2)
-    store.beat(beat("y", queues=("mail",)), {}, TTL)
-    store.beat(beat("z", queues=("mail", "other"), draining=True), {}, TTL)
-    store.pause_queue("off", True, Actor("me"), "why")
+    store.workers.beat(beat("y", queues=("mail",)), {}, TTL)
+    store.workers.beat(beat("z", queues=("mail", "other"), draining=True), {}, TTL)
+    store.workers.pause_queue("off", True, Actor("me"), "why")
     mail = Queue("mail", 2, NOW, 1, 1, 1, workers=2)
     off = Queue("off", 0, None, 0, 0, 0, clock.us, "me", "why")
     served = [Queue("idle", 0, None, 0, 0, workers=1), mail, off, Queue("system", 0, None, 0, 0, workers=2)]
     served = [queue.replace(now=clock.us) for queue in served]
-    assert store.queues() == served
-    assert store.health().queues == tuple(served)
+    assert store.workers.queues() == served
+    assert store.operating.health().queues == tuple(served)
     clock.forward(DEAD - 1)
-    assert {queue.name: queue.workers for queue in store.queues()} == {"mail": 1, "off": 0, "system": 1}
+    assert {queue.name: queue.workers for queue in store.workers.queues()} == {"mail": 1, "off": 0, "system": 1}
 
 
 def test_health_tells_of_workers_that_have_claims_and_are_silent(store: Store, clock: Clock) -> None:
     start(store, "x", "y", "z")
     for worker in ("a", "b", "c"):
         claims(store, worker, limit=1)
-    store.beat(beat("a"), {}, TTL)
-    store.beat(beat("idle"), {}, TTL)
+    store.workers.beat(beat("a"), {}, TTL)
+    store.workers.beat(beat("idle"), {}, TTL)
     clock.forward(31)
-    store.beat(beat("b"), {}, TTL)
-    assert store.health().silent == (Silent("a", 1, NOW), Silent("c", 1, None))
+    store.workers.beat(beat("b"), {}, TTL)
+    assert store.operating.health().silent == (Silent("a", 1, NOW), Silent("c", 1, None))
 
 
 # declarations
@@ -365,29 +358,29 @@ def declared_at(store: Store) -> dict[str, int]:
 
 
 def test_what_a_task_is_comes_back_as_it_was_declared(store: Store) -> None:
-    store.declare([])
-    assert store.declared() == []
-    store.declare([MAIL, CHARGE])
-    assert store.declared() == [CHARGE, MAIL]
-    assert [type(each.transactional) for each in store.declared()] == [bool, bool]
+    store.workers.declare([])
+    assert store.workers.declared() == []
+    store.workers.declare([MAIL, CHARGE])
+    assert store.workers.declared() == [CHARGE, MAIL]
+    assert [type(each.transactional) for each in store.workers.declared()] == [bool, bool]
 
 
 @pytest.mark.parametrize(
     "changes", [dict(queue="x"), dict(retries=4), dict(timeout_s=None), dict(timeout_s=9.0), dict(backoff="1"), dict(transactional=False)]
 )
 def test_the_last_to_declare_a_task_is_right(store: Store, clock: Clock, changes: dict[str, object]) -> None:
-    store.declare([CHARGE, MAIL])
+    store.workers.declare([CHARGE, MAIL])
     clock.forward(1)
-    store.declare([CHARGE, CHARGE.replace(**changes), MAIL])
-    assert store.declared() == [CHARGE.replace(**changes), MAIL]
+    store.workers.declare([CHARGE, CHARGE.replace(**changes), MAIL])
+    assert store.workers.declared() == [CHARGE.replace(**changes), MAIL]
     assert declared_at(store) == {"charge": clock.us, "mail": NOW}
 
 
 def test_declaring_the_same_writes_nothing(store: Store, clock: Clock) -> None:
-    store.declare([CHARGE, MAIL])
+    store.workers.declare([CHARGE, MAIL])
     clock.forward(1)
     before = rows(store, "SELECT * FROM task_declarations")
-    store.declare([CHARGE, MAIL])
+    store.workers.declare([CHARGE, MAIL])
     assert rows(store, "SELECT * FROM task_declarations") == before
 
 
@@ -399,7 +392,7 @@ def test_a_sibling_sees_the_same_database_and_outlives_the_other(store: Store, c
     sibling = store.sibling()
     assert list(claims(sibling)) == ["w"]
     clock.forward(TTL + 1)
-    assert store.rescue(10, 3) == ["w"]
+    assert store.maintenance.rescue(10, 3) == ["w"]
     sibling.close()
     assert list(claims(store)) == ["w"]
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.postgres.connection import Connection
 from rhythm.store.postgres.store import PostgresStore
 
@@ -92,5 +92,5 @@ def _sqlite(asked: Asked) -> Any:
 
 def _reopen(store: Any) -> None:
     """The next look opens its connection anew."""
-    while store._readers._idle:
-        store._readers._idle.pop().close()
+    while store.db.readers._idle:
+        store.db.readers._idle.pop().close()

@@ -137,7 +137,7 @@ class Schemas:
         while self.opened:
             self.opened.pop().close()
         store = self.store(clock)
-        if not store.migrate():
+        if not store.schema.migrate():
             emptied = "; ".join(f"DELETE FROM {table}" for table in TABLES.split(", "))
             self.admin.execute(f"SET search_path = {self.name}; {emptied}".encode())  # in one round trip
             self._forget_audit()

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
 from tests.support.postgres import Schemas
@@ -51,7 +51,7 @@ def sqlite_in_memory(clock: Clock) -> SqliteStore:
     """An empty store; only the last one made is in use."""
     close_in_memory()
     store = SqliteStore(":memory:", clock)
-    template()._db.backup(store._db)
+    template().db.connection.backup(store.db.connection)
     in_memory.append(store)
     return store
 
@@ -63,14 +63,14 @@ def close_in_memory() -> None:
 
 def migrated_file(path: Path) -> None:
     """Makes a file with the tables of Rhythm, and nothing in them."""
-    path.write_bytes(template()._db.serialize())
+    path.write_bytes(template().db.connection.serialize())
 
 
 @cache
 def template() -> SqliteStore:
     """Tables without rows, to be copied: to migrate a database for each test takes long."""
     store = SqliteStore(":memory:")
-    store.migrate()
+    store.schema.migrate()
     atexit.register(store.close)
     return store
 
@@ -84,7 +84,7 @@ def rob(store: Store, *workers: str, crash_limit: int = 5) -> list[str]:
     rows(
         store, f"INSERT INTO worker_heartbeats VALUES {said} ON CONFLICT (worker_id) DO UPDATE SET beat_at = 0, dead_after_us = 0", workers
     )
-    taken = store.rescue(100, crash_limit, dead=True)
+    taken = store.maintenance.rescue(100, crash_limit, dead=True)
     rows(store, f"DELETE FROM worker_heartbeats WHERE {which} AND started_at = 0", workers)
     for worker, beat_at, dead_after_us in before:
         rows(store, "UPDATE worker_heartbeats SET beat_at = ?, dead_after_us = ? WHERE worker_id = ?", [beat_at, dead_after_us, worker])
@@ -105,5 +105,5 @@ def rows(store: Store, text: str, values: Sequence[Any] = ()) -> list[Any]:
         cursor = store.db.alone(lambda: store.db.query(text.encode(), numbered))
         return cursor.fetchall() if cursor.description else []
     assert isinstance(store, SqliteStore)
-    with store._lock:  # a statement that another thread has open would keep its next transaction from beginning
-        return store._db.execute(text, values).fetchall()
+    with store.db.lock:  # a statement that another thread has open would keep its next transaction from beginning
+        return store.db.connection.execute(text, values).fetchall()

@@ -13,7 +13,8 @@ import pytest
 import rhythm
 from rhythm.errors import ExecutionFailed, StoreError
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.base import Store, TaskEnd
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import TaskEnd
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.session import clock_us
 from rhythm.worker.current import Current
@@ -120,7 +121,7 @@ def test_task_goes_to_the_queue_it_asks_for() -> None:
 
     assert run(store, text, [work], queue="elsewhere") == "late", "nobody serves that queue"
     assert not ran
-    assert [child.queue for child in store.children("run")] == ["elsewhere"]
+    assert [child.queue for child in store.reading.children("run")] == ["elsewhere"]
 
 
 FLOW = 'workflow main() {\n  return await task("pay", { amount: 5 }, { retries: 3, backoff: "10ms" })\n}'
@@ -162,7 +163,7 @@ def ledger(schemas: Schemas) -> Ledger:
 def test_what_a_transactional_task_writes_is_committed_with_its_end(ledger: Ledger) -> None:
     assert ledger.run() == 5
     assert ledger.rows() == [("run.1", 5)]
-    assert ledger.store.get(["run.1"])["run.1"].status == "completed"
+    assert ledger.store.reading.get(["run.1"])["run.1"].status == "completed"
 
 
 def test_nothing_stays_of_an_attempt_that_failed(ledger: Ledger) -> None:
@@ -196,7 +197,7 @@ def test_nothing_stays_of_an_attempt_whose_claim_was_lost(ledger: Ledger) -> Non
             with psycopg.connect(ledger.url, autocommit=True) as db:
                 db.execute(f"UPDATE {ledger.store.db.schema}.ready SET claim_expires_at = 0 WHERE id = 'run.1'")
             other = PostgresStore(ledger.url, ledger.store.db.schema)
-            assert other.rescue(10, 100) == ["run.1"]
+            assert other.maintenance.rescue(10, 100) == ["run.1"]
             other.close()
 
     assert ledger.run(before) == 5
@@ -205,7 +206,7 @@ def test_nothing_stays_of_an_attempt_whose_claim_was_lost(ledger: Ledger) -> Non
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_transaction_without_an_answer_is_applied_once(ledger: Ledger, applied: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = ledger.store.complete_within, []
+    real, calls = ledger.store.turns.complete_within, []
 
     def faulty(work: Callable[[Any], TaskEnd | None]) -> str:
         calls.append(1)
@@ -215,7 +216,7 @@ def test_transaction_without_an_answer_is_applied_once(ledger: Ledger, applied: 
             real(work)
         raise StoreError("no answer")
 
-    monkeypatch.setattr(ledger.store, "complete_within", faulty)
+    monkeypatch.setattr(ledger.store.turns, "complete_within", faulty)
     monkeypatch.setattr("rhythm.worker.transactional.LATER_S", 0.01)
     assert ledger.run() == 5
     assert (ledger.ran, ledger.rows()) == (1, [("run.1", 5)])

@@ -12,7 +12,8 @@ import pytest
 
 import rhythm
 from rhythm.errors import StoreError
-from rhythm.store.base import TASK, NewExecution
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.lifecycle import TASK
 from rhythm.worker.current import Current
 from rhythm.worker.events import EVENTS, LASTING, JsonFormatter, Teller, TextFormatter, tell
 from rhythm.worker.services import Services, ServiceSettings
@@ -105,9 +106,9 @@ def test_rescue_tells_what_it_took_back_and_what_is_not_tried_again(make_store: 
     told: list[tuple[str, str, str]] = []
     settings = ServiceSettings(crash_limit=2)
     services = Services(world.inner, settings, world.clock.now, world.clock.us, None, lambda *what: told.append(what))
-    world.inner.start([NewExecution("t", TASK, "kills", "default")])
+    world.inner.executions.start([NewExecution("t", TASK, "kills", "default")])
     for _ in range(2):
-        world.inner.claim("w", ["default"], 5, 60.0)
+        world.inner.claims.claim("w", ["default"], 5, 60.0)
         rows(world.inner, "UPDATE ready SET claim_expires_at = 0")
         world.clock.seconds += 10
         services.run()
@@ -121,15 +122,15 @@ def test_rescue_tells_what_it_took_back_and_what_is_not_tried_again(make_store: 
 @pytest.mark.parametrize("made", [True, False])
 def test_commit_without_an_answer_is_told_and_that_the_database_is_back(make_store: MakeStore, made: bool) -> None:
     world = World("workflow main() {\n  return 1\n}\n", make_store=make_store)
-    told, commit = list[tuple[str, str]](), world.worker.store.commit
+    told, commit = list[tuple[str, str]](), world.worker.store.turns.commit
 
     def unanswered(*given: Any) -> Any:
-        world.worker.store.commit = commit  # type: ignore[method-assign]
+        world.worker.store.turns.commit = commit  # type: ignore[method-assign]
         if made:
             commit(*given)
         raise StoreError("no answer")
 
-    world.worker.store.commit = unanswered  # type: ignore[method-assign]
+    world.worker.store.turns.commit = unanswered  # type: ignore[method-assign]
     world.worker.narrator.complain = lambda what, id, detail: told.append((what, detail))
     world.start()
     world.run()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import Beat, Mine
+from rhythm.store.interfaces.workers import Beat, Mine
 from rhythm.worker.heartbeat import Heartbeat, HeartSettings
 
 SETTINGS = HeartSettings(every_s=5.0, dead_after_s=30.0, claim_ttl_s=60.0, margin_s=6.0)
@@ -19,7 +19,7 @@ class Database:
     """Answers to beats, each after a while, or not at all."""
 
     def __init__(self) -> None:
-        self.now, self.takes_s, self.down = 0.0, 0.0, False
+        self.now, self.takes_s, self.down, self.workers = 0.0, 0.0, False, self
         self.claims: dict[str, int] = {}
         self.locked: set[str] = set()
         self.prolonged: list[Mapping[str, int]] = []

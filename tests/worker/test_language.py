@@ -17,7 +17,7 @@ import pytest
 from rhythm.errors import ExecutionFailed, TaskFailed, UnknownWorkflow
 from rhythm.ir.program import Program
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.base import NewSignal
+from rhythm.store.interfaces.messages import NewSignal
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended, ended_by
 from rhythm.worker.handlers import Task
@@ -143,7 +143,9 @@ class Checkpointing(CheckpointingRunner):
 
     def _round(self) -> None:
         did = self.agenda.run_due()
-        fired, due = self.store.fire_timers(100)  # the services themselves rest between two looks, and a case counts every moment
+        fired, due = self.store.maintenance.fire_timers(
+            100
+        )  # the services themselves rest between two looks, and a case counts every moment
         if not (self.worker.run_round() or did or fired):
             assert self.agenda.wait_until(due), "nothing can happen any more"
 
@@ -158,9 +160,9 @@ def check(case: Case, runner: InProcess | Checkpointing, name: str) -> None:
     id = runner.start(name, case.settings.get("inputs"), "run")
     for i, signal in enumerate(case.settings.get("signals", [])):
         sent = NewSignal(str(i), id, signal["name"], json.dumps(signal.get("payload")))
-        runner.agenda.after(signal.get("at", 0), lambda sent=sent: runner.store.signal(sent, 1000))
+        runner.agenda.after(signal.get("at", 0), lambda sent=sent: runner.store.messages.signal(sent, 1000))
     if "cancel_at" in case.settings:
-        runner.agenda.after(case.settings["cancel_at"], lambda: runner.store.cancel([id]))
+        runner.agenda.after(case.settings["cancel_at"], lambda: runner.store.executions.cancel([id]))
     status, value, place = runner.end(id)
     if case.failure:
         code, line, column, message = case.failure

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import rhythm
-from rhythm.store.base import Queue, Store
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.workers import Queue
 from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
@@ -145,14 +146,14 @@ def test_timers_tell_how_late_they_were(make_store: MakeStore) -> None:
         world.worker.run_round()
     late: list[float] = []
     world.clock.seconds += 9
-    assert (world.inner.fire_timers(10, late.append)[0], late) == (0, [])
+    assert (world.inner.maintenance.fire_timers(10, late.append)[0], late) == (0, [])
     world.clock.seconds += 3.5
-    assert world.inner.fire_timers(10, late.append)[0] == 2
+    assert world.inner.maintenance.fire_timers(10, late.append)[0] == 2
     assert late == pytest.approx([2.5, 2.5], abs=0.1)
 
 
 def _ready(store: Store) -> int:
-    return sum(queue.ready for queue in store.queues())
+    return sum(queue.ready for queue in store.workers.queues())
 
 
 def reached(what: Callable[[], object]) -> None:

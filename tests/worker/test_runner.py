@@ -16,7 +16,7 @@ import pytest
 from rhythm.engine.doctor import examine
 from rhythm.errors import ExecutionFailed, InvalidId, UnknownExecution, UnknownWorkflow
 from rhythm.lang.flow.compile import compile_flow
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.sqlite.session import clock_us
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.handlers import Task
@@ -95,5 +95,5 @@ def test_what_cannot_be_run_says_why(act: Any, error: type[Exception], message: 
 
 if __name__ == "__main__":
     with closing(SqliteStore(sys.argv[1])) as store:
-        store.migrate()
+        store.schema.migrate()
         print(json.dumps(runner(store).run("main", {"first": 5}, id="once")))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rhythm.engine.schedules import Wanted, paused, put, resumed
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.worker.services import Scheduler, Services, ServiceSettings
 from tests.engine.driver import EPOCH_US, World
 from tests.support.stores import KINDS, MakeStore, rows, sqlite_in_memory
@@ -22,7 +22,7 @@ MODES = ["before", "after", "lost"]
 def world(make_store: MakeStore, took: float = 1.0, fail_at: int = 0, mode: str = "", **wanted: Any) -> World:
     made = World(FLOW, fail_at, mode, make_store)
     asked = Wanted("main", every_us=MINUTE, inputs=f'{{"x": 1, "took": {took}}}').replace(**wanted)
-    made.inner.change_schedule("s", lambda before, now: put(before, "s", asked, now))
+    made.inner.schedules.change("s", lambda before, now: put(before, "s", asked, now))
     return made
 
 
@@ -31,13 +31,13 @@ def live(world: World, until_s: float, last: bool = True) -> None:
     while world.clock.seconds < until_s:
         world.round()
     if last:
-        world.inner.change_schedule("s", lambda found, now: found and paused(found, now, "", ""))
+        world.inner.schedules.change("s", lambda found, now: found and paused(found, now, "", ""))
     while not world._quiet():
         world.round()
 
 
 def fates(store: Store) -> list[tuple[int, str]]:
-    return [((fire.slot_at - EPOCH_US) // MINUTE, fire.outcome) for fire in reversed(store.fires("s", 100))]
+    return [((fire.slot_at - EPOCH_US) // MINUTE, fire.outcome) for fire in reversed(store.schedules.fires("s", 100))]
 
 
 def names(store: Store) -> list[str]:
@@ -91,9 +91,9 @@ def test_a_slot_is_started_in_time_without_looking_all_the_time(make_store: Make
         calm.clock.seconds += max(scheduler.rest_s(counts), 0.001)
         looks += 1
         for (id,) in rows(calm.inner, "SELECT id FROM executions WHERE finished_at IS NULL"):
-            calm.inner.cancel([id])
+            calm.inner.executions.cancel([id])
             rows(calm.inner, "UPDATE executions SET status = 7, finished_at = created_at")
-    late = {fire.at - fire.slot_at for fire in calm.inner.fires("s", 100)}
+    late = {fire.at - fire.slot_at for fire in calm.inner.schedules.fires("s", 100)}
     assert max(late) <= 2_000
     assert looks <= 25
 
@@ -103,11 +103,11 @@ def test_a_schedule_that_another_process_has_made_is_heard_of_with_the_look_of_t
     services = Services(calm.inner, ServiceSettings(), calm.clock.now, calm.clock.us, calm.program, calm.observe)
     services.run()
     wanted = Wanted("main", every_us=20 * 1_000_000, inputs='{"x": 1, "took": 0}')
-    calm.inner.change_schedule("s", lambda before, now: put(before, "s", wanted, now))
-    while not calm.inner.fires("s", 1):
+    calm.inner.schedules.change("s", lambda before, now: put(before, "s", wanted, now))
+    while not calm.inner.schedules.fires("s", 1):
         calm.clock.seconds += max(services.run(busy=False)[1], 0.001)
         assert calm.clock.seconds < 30
-    (fire,) = calm.inner.fires("s", 9)
+    (fire,) = calm.inner.schedules.fires("s", 9)
     assert fire.at - fire.slot_at < 10_000
 
 
@@ -143,7 +143,7 @@ def test_a_clock_that_is_set_forward_and_back_starts_no_slot_twice(make_store: M
     calm.clock.seconds -= 86_400
     live(calm, calm.clock.seconds + 300, last=False)
     assert fates(calm.inner) == before
-    calm.inner.change_schedule("s", lambda found, now: found and resumed(paused(found, now, "", ""), now))
+    calm.inner.schedules.change("s", lambda found, now: found and resumed(paused(found, now, "", ""), now))
     live(calm, calm.clock.seconds + 130, last=False)
     assert len(set(fates(calm.inner))) == len(fates(calm.inner)) > len(before)
     assert len(names(calm.inner)) == len(set(names(calm.inner)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -9,12 +10,14 @@ import psycopg
 import pytest
 
 from rhythm.errors import StoreError
-from rhythm.store.base import NewEvent, Store
+from rhythm.store.interfaces.messages import NewEvent
+from rhythm.store.interfaces.store import Store
 from rhythm.store.postgres.store import PostgresStore
 from rhythm.store.sqlite.store import SqliteStore
 from rhythm.worker.loading import Programs
 from rhythm.worker.services import Health, Services, ServiceSettings
 from tests.engine.driver import World
+from tests.support.around import Around
 from tests.support.stores import MakeStore, ready_rows, rows, sqlite_in_memory
 
 SLEEP = 'workflow main() {\n  await sleep("1h")\n  return 1\n}\n'
@@ -45,11 +48,11 @@ def lose_wake(world: World, what: str) -> None:
     """Lets what the workflow awaits happen, and takes away the wake that came with it: the bug that must not be."""
     if what == "signal":
         world.signal(0, "go", 7)
-        world.inner.signal(world.signals.pop()[1], 10)
+        world.inner.messages.signal(world.signals.pop()[1], 10)
     else:
         world.clock.seconds += 3600
-        world.inner.fire_timers(10)
-    while what == "child" and world.inner.get(["run.1"])["run.1"].finished_at is None:
+        world.inner.maintenance.fire_timers(10)
+    while what == "child" and world.inner.reading.get(["run.1"])["run.1"].finished_at is None:
         world.worker.run_round()
     rows(world.inner, "DELETE FROM ready")
 
@@ -99,8 +102,8 @@ workflow other() {
 """
     world = parked(text, make_store)
     world.signal(0, "other", 1)
-    world.inner.signal(world.signals.pop()[1], 10)
-    world.inner.cancel(["run.5"])
+    world.inner.messages.signal(world.signals.pop()[1], 10)
+    world.inner.executions.cancel(["run.5"])
     until_quiet(world)
     assert not services(world).run()[0]
     assert (world.bugs, ready_rows(world.inner)) == ([], [])
@@ -108,7 +111,7 @@ workflow other() {
 
 def test_a_paused_workflow_is_left_alone(make_store: MakeStore) -> None:
     world = parked(AWAITS["signal"], make_store)
-    world.inner.pause(["run"])
+    world.inner.people.pause(["run"])
     until_quiet(world)
     lose_wake(world, "signal")
     assert not services(world).run()[0]
@@ -140,16 +143,15 @@ def test_one_process_at_a_time_sweeps_and_another_takes_over(make_store: MakeSto
     assert len(world.bugs) == 1
 
 
-class Broken:
-    """A store of which one method never works."""
+def without(inner: Store, broken: Sequence[str]) -> Any:
+    """A store of which these methods never work."""
 
-    def __init__(self, inner: Store, broken: str) -> None:
-        self.inner, self.broken = inner, broken
-
-    def __getattr__(self, name: str) -> Any:
-        if name == self.broken:
+    def call(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        if name in broken:
             raise StoreError("it does not work")
-        return getattr(self.inner, name)
+        return method
+
+    return Around(inner, call)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ class Broken:
         ("fire_timers", "timers"),
         ("recover", "rescue"),
         ("parked", "sweeper"),
-        ("due_schedules", "schedules"),
+        ("due", "schedules"),
         ("prune", "pruner"),
         ("prune_events", "events"),
     ],
@@ -168,8 +170,8 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken:
     said: list[tuple[str, str, str]] = []
     settings = ServiceSettings(retention_s=60.0, event_retention_s=60.0)
     all_of_them = Services(
-        Broken(world.inner, broken), settings, world.clock.now, world.clock.us, world.program, lambda *what: said.append(what)
-    )  # type: ignore[arg-type]  # it passes every other call on
+        without(world.inner, [broken]), settings, world.clock.now, world.clock.us, world.program, lambda *what: said.append(what)
+    )
     waits = []
     for _ in range(8):
         all_of_them.run(busy=False)
@@ -184,10 +186,11 @@ def test_a_service_that_fails_stops_no_other_and_rests_longer_and_longer(broken:
 
 def test_health_is_good_again_after_a_pass_that_succeeds() -> None:
     world = parked(SLEEP, sqlite_in_memory)
-    store = Broken(world.inner, "recover")
-    found = Services(store, NO_TIMERS, world.clock.now, world.clock.us)  # type: ignore[arg-type]
+    broken = ["recover"]
+    found = Services(without(world.inner, broken), NO_TIMERS, world.clock.now, world.clock.us)
     found.run()
-    store.broken, world.clock.seconds = "", 10.0
+    broken.clear()
+    world.clock.seconds = 10.0
     found.run()
     assert found.health["rescue"] == Health(10.0)
 
@@ -196,21 +199,21 @@ def test_what_has_ended_is_kept_for_ever_unless_told_otherwise(make_store: MakeS
     world = parked("workflow main() {\n  return 1\n}\n", make_store, 5)
     world.clock.seconds += 1e9
     services(world).run()
-    assert len(world.inner.find(None, None, None, 9)) == 5
+    assert len(world.inner.reading.find(None, None, None, 9)) == 5
     prune = services(world, NO_TIMERS.replace(retention_s=60.0, batch=3))
     assert prune.run() == (True, 1.0)
-    assert len(world.inner.find(None, None, None, 9)) == 2
+    assert len(world.inner.reading.find(None, None, None, 9)) == 2
     world.clock.seconds += 1.0
     prune.run()
-    assert world.inner.find(None, None, None, 9) == []
+    assert world.inner.reading.find(None, None, None, 9) == []
 
 
 def test_events_are_forgotten_after_their_time_a_batch_at_a_time(make_store: MakeStore) -> None:
     world = parked("workflow main() {\n  return 1\n}\n", make_store)
     for n in range(4):
-        world.inner.publish(NewEvent(f"e{n}", "paid", "1"))
+        world.inner.messages.publish(NewEvent(f"e{n}", "paid", "1"))
     world.clock.seconds += 60.0
-    world.inner.publish(NewEvent("new", "paid", "1"))
+    world.inner.messages.publish(NewEvent("new", "paid", "1"))
     services(world).run()
     forget = services(world, NO_TIMERS.replace(event_retention_s=30.0, batch=3))
     assert forget.run() == (True, 1.0)
@@ -261,7 +264,7 @@ def test_an_idle_process_with_a_thousand_sleepers_asks_at_most_twice_in_a_poll_i
     if isinstance(world.inner, PostgresStore) and world.inner.db.access.pooled:
         counted_each = 6  # and with the beginning and end of a transaction, of which most are sent together
     if isinstance(world.inner, SqliteStore):
-        db = world.inner._db
+        db = world.inner.db.connection
         db.set_trace_callback(
             lambda text: asked.append(text) if text == "COMMIT" or not (db.in_transaction or text == "BEGIN IMMEDIATE") else None
         )

@@ -7,7 +7,9 @@ import logging
 import pytest
 
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import Done, NewExecution, NewSignal, TaskEnd, TurnCommit
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.turns import Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import COMPLETED
 from rhythm.worker.sizes import Sizes
 from tests.engine.driver import World
@@ -69,5 +71,5 @@ def test_worker_tells_of_the_large_result_of_a_task_while_it_waits_for_others(ca
     world.start(inputs={"text": "x" * 60})
     while not events(caplog):
         world.round()
-    assert world.inner.get(["run"])["run"].finished_at is None
+    assert world.inner.reading.get(["run"])["run"].finished_at is None
     assert events(caplog)[0].startswith("payload_large what=inputs of=value execution_id=run ")

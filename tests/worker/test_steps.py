@@ -64,11 +64,11 @@ def test_what_a_blocked_execution_started_runs_to_its_end(stores: Stores) -> Non
     program = compiled(*steps)
     alone = InProcess((program,), sqlite_in_memory)
     assert alone.end(alone.start("main", INPUTS, "run"))[0] == "blocked"
-    assert alone.store.get(["run.1"])["run.1"].status == "completed"
+    assert alone.store.reading.get(["run.1"])["run.1"].status == "completed"
     alone.store.close()
     durable = Checkpointing((program,), stores.empty_store, document(*steps))
     assert durable.end(durable.start("main", INPUTS, "run"))[0] == "blocked"
-    while (task := durable.store.get(["run.1"])["run.1"]).finished_at is None:
+    while (task := durable.store.reading.get(["run.1"])["run.1"]).finished_at is None:
         durable._round()
     assert task.status == "completed"
 

@@ -31,7 +31,7 @@ from rhythm.app.why import Why
 from rhythm.app.workflows import Workflows
 from rhythm.errors import StoreError
 from rhythm.settings import Settings, load_settings
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.open import open_store
 from rhythm.worker.handlers import Task, Tasks, default_tasks
 
@@ -100,9 +100,9 @@ class Rhythm:
     def _prepare(self) -> None:
         """The tables as this version needs them; a newer schema is refused in either case."""
         if self.settings.auto_migrate:
-            self.store.migrate()
-        elif pending := self.store.pending():
-            new = self.store.schema_version() == 0
+            self.store.schema.migrate()
+        elif pending := self.store.schema.pending():
+            new = self.store.schema.version() == 0
             lacking = "has no tables of Rhythm yet" if new else f"lacks {', '.join(m.name for m in pending)}"
             raise StoreError(f"the database {lacking}: run `rhythm migrate`, or leave auto_migrate on")
 

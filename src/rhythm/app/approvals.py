@@ -127,7 +127,7 @@ class Approvals:
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = None if role is None else valid_name(role, "a role")
         of = None if execution is None else possible_id(execution)
-        found = self._store.approvals(asked, status, of, place_of(cursor), limit + 1, self._context.names_in(scope), most_bytes)
+        found = self._store.people.approvals(asked, status, of, place_of(cursor), limit + 1, self._context.names_in(scope), most_bytes)
         rows, more = page_of(found, limit)
         views = tuple(self._views(rows))
         return ApprovalPage(views, place_after(views[-1]) if more else None)
@@ -137,12 +137,12 @@ class Approvals:
         return self._views([self._stored(id)])[0]
 
     def _stored(self, id: str) -> StoredApproval:
-        found = self._store.approval(_possible(id))
+        found = self._store.people.approval(_possible(id))
         return found if found is not None else no_approval(id)
 
     def _views(self, rows: list[StoredApproval]) -> list[ApprovalView]:
         made: dict[str, list[StoredDecision]] = {}
-        for each in self._store.decisions([row.id for row in rows]) if rows else ():
+        for each in self._store.people.decisions([row.id for row in rows]) if rows else ():
             made.setdefault(each.approval_id, []).append(each)
         return [_view(row, made.get(row.id, [])) for row in rows]
 
@@ -174,7 +174,7 @@ class Approvals:
         if not by:
             raise ValueError("say who decides: by=rhythm.Actor(name, roles), or by=name if you answer for the roles")
         actor, hold = acting(by), not self._context.settings.auto_resume_after_approval
-        verdict = self._store.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
+        verdict = self._store.people.decide(_possible(id), Decision(actor, what, comment, shown, known, to, hold))
         if verdict is None or verdict.approval is None:
             no_approval(id)
         if verdict.refusal:

@@ -94,7 +94,7 @@ class Audit:
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         asked = {"actor": actor, "action": action, "object": object}
         words = {what: None if value is None else valid_name(value, what) for what, value in asked.items()}
-        rows, more = page_of(self._store.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes), limit)
+        rows, more = page_of(self._store.access.audit(Filter(**words, before=_place(cursor)), limit + 1, most_bytes), limit)
         return AuditPage(tuple(audit_view(row) for row in rows), str(rows[-1].n) if more else None)
 
     def verify(self, head: str | None = None, *, after: str | None = None, limit: int | None = None) -> AuditCheck:
@@ -107,13 +107,13 @@ class Audit:
         """
         known, begin = (None if given is None else known_head(given) for given in (head, after))
         size = None if limit is None else CHECKED_SIZE
-        found = self._store.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
+        found = self._store.access.audit_chain(known, begin, None if limit is None else at_least(limit, 1, "limit"), size)
         problems = tuple(message for _, message in found.problems)
         return AuditCheck(found.rows, str(found.head), problems, found.broken, None if found.ended else str(found.last))
 
     def export(self, after: int = 0) -> Iterator[AuditRow]:
         """All rows after the one of this number, oldest first, as they are stored and hashed."""
-        while rows := self._store.audit_after(after, LARGEST_PAGE):
+        while rows := self._store.access.audit_after(after, LARGEST_PAGE):
             yield from rows
             after = rows[-1].n
 

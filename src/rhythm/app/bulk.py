@@ -14,8 +14,8 @@ from rhythm.limits import TEXTS
 from rhythm.record import Record
 from rhythm.rights import Scope
 from rhythm.slots import us_of
-from rhythm.store.base import WORKFLOW
-from rhythm.store.operating import Selection
+from rhythm.store.interfaces.operating import Selection
+from rhythm.store.lifecycle import WORKFLOW
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
@@ -81,7 +81,7 @@ class Bulk:
         selection = _selection(action, workflow, status, queue, created_before, created_after, attributes)
         selection = selection.replace(names=self._context.names_in(scope))
         why, actor = valid_text(reason, "reason"), acting(by)
-        count, now = self._store.count(selection)
+        count, now = self._store.operating.count(selection)
         most = count if limit is None else min(count, at_least(limit, 1, "limit"))
         if not all and (workflow, status, queue, created_before, created_after, attributes) == (None,) * 6:
             raise ValueError("say which executions are meant: give a workflow, a status or the like, or all=True")
@@ -92,7 +92,7 @@ class Bulk:
 
     def _all_of(self, selection: Selection, limit: int | None, action: str, reason: str, actor: Actor) -> BulkView:
         matched, changed, reasons, after = 0, 0, dict[str, str](), FIRST
-        while page := self._store.select(selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)):
+        while page := self._store.operating.select(selection, after, AT_ONCE if limit is None else min(AT_ONCE, limit - matched)):
             refusals = self._act(action, [id for _, id in page], reason, actor)
             matched, changed, after = matched + len(page), changed + len(page) - len(refusals), page[-1]
             reasons |= dict(list(refusals.items())[: TOLD - len(reasons)])
@@ -107,13 +107,13 @@ class Bulk:
             case "retry":
                 return {id: why for id in ids if (why := self._retried(id, actor))}
             case "pause":
-                done = self._store.pause(ids, reason=reason, actor=actor)
+                done = self._store.people.pause(ids, reason=reason, actor=actor)
             case "resume":
-                done = self._store.resume(ids, reason=reason, actor=actor)
+                done = self._store.people.resume(ids, reason=reason, actor=actor)
             case "cancel":
-                done = self._store.cancel(ids, actor)
+                done = self._store.executions.cancel(ids, actor)
             case _:
-                done = self._store.terminate(ids, actor)
+                done = self._store.executions.terminate(ids, actor)
         return {id: "it is no longer as it was when it was found" for id in ids if not done.get(id)}
 
     def _retried(self, id: str, actor: Actor) -> str:

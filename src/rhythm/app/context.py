@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rhythm.app.handle import Id
     from rhythm.app.pooled import PooledWorker
     from rhythm.settings import Settings
-    from rhythm.store.base import Execution, Store
+    from rhythm.store.interfaces.reading import Execution
+    from rhythm.store.interfaces.store import Store
     from rhythm.worker.handlers import Task
 
 
@@ -46,7 +47,7 @@ class AppContext:
     def execution(self, id: Id) -> Execution:
         """The row of an execution; `UnknownExecution` if there is none of this id."""
         id = possible_id(id)
-        found = self.store.get([id]).get(id)
+        found = self.store.reading.get([id]).get(id)
         return found if found is not None else unknown_execution(id)
 
     def names_in(self, scope: Scope) -> tuple[str, ...] | None:
@@ -57,4 +58,4 @@ class AppContext:
         """
         if scope is None:
             return None
-        return tuple(name for name in self.store.names(prefixes(scope)) if within(scope, name))
+        return tuple(name for name in self.store.reading.names(prefixes(scope)) if within(scope, name))

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rhythm.store.base import Finding, Health, Store
-from rhythm.store.doctor import RULES
+from rhythm.store.doctor import RULES, Finding
+from rhythm.store.interfaces.operating import Health
+from rhythm.store.interfaces.store import Store
 from rhythm.store.open import open_store, require_schema
 from rhythm.store.schema import Migration
 
@@ -32,7 +33,7 @@ class Database:
 
         It is asked for a token that nobody has: whoever looks at something large cannot block that.
         """
-        self._store.token("")
+        self._store.access.token("")
 
     def expect_threads(self, count: int) -> None:
         """So many threads may ask at once from now on: they are not to wait for each other."""
@@ -40,19 +41,19 @@ class Database:
 
     def schema_version(self) -> int:
         """The schema that its tables have; 0: there are none."""
-        return self._store.schema_version()
+        return self._store.schema.version()
 
     def migrations(self) -> list[Migration]:
         """All steps of the schema for this kind of database. It is not asked."""
-        return self._store.migrations()
+        return self._store.schema.migrations()
 
     def pending(self) -> list[Migration]:
         """The steps that have not run."""
-        return self._store.pending()
+        return self._store.schema.pending()
 
     def migrate(self) -> list[str]:
         """Runs the steps that have not run: their names."""
-        return self._store.migrate()
+        return self._store.schema.migrate()
 
     def examine(self, grace_s: float) -> tuple[list[Finding], Health]:
         """Which of its rules are broken, and how it is.
@@ -62,7 +63,7 @@ class Database:
         from rhythm.engine.doctor import examine
 
         require_schema(self._store)
-        return examine(self._store, grace_s), self._store.health()
+        return examine(self._store, grace_s), self._store.operating.health()
 
     def application(self, url: str) -> Rhythm:
         """The application on this database, of this URL; close it before the database.
@@ -92,5 +93,5 @@ def memory_store(clock_us: Callable[[], int]) -> Store:
     from rhythm.store.sqlite.store import SqliteStore
 
     store = SqliteStore(":memory:", clock_us)
-    store.migrate()
+    store.schema.migrate()
     return store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rhythm.app.actors import By, acting
 from rhythm.app.checks import own_key, valid_name
 from rhythm.engine.payload import dump
-from rhythm.store.base import NewEvent
+from rhythm.store.interfaces.messages import NewEvent
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
@@ -28,14 +28,14 @@ class Events:
         id = own_key(event_id, "an event_id") if event_id is not None else self._context.new_id()
         event = NewEvent(id, valid_name(type, "an event's type"), dump(data, "data"))
         self._sizes.payload("event", type, id, event.data)
-        answer = self._store.publish(event, acting(by) if by else None)
+        answer = self._store.messages.publish(event, acting(by) if by else None)
         self._context.wake()
         return answer == "published"
 
     def starting(self, workflow: str) -> list[str]:
         """The types of the events that start a workflow."""
-        return [trigger.type for trigger in self._store.triggers() if trigger.workflow == workflow]
+        return [trigger.type for trigger in self._store.definitions.triggers() if trigger.workflow == workflow]
 
     def started_by(self, type: str) -> list[str]:
         """The names of the workflows that an event of this type starts."""
-        return [trigger.workflow for trigger in self._store.triggers() if trigger.type == type]
+        return [trigger.workflow for trigger in self._store.definitions.triggers() if trigger.type == type]

@@ -30,7 +30,9 @@ from rhythm.errors import NotDelivered, NotRetryable, StoreError
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.rights import Scope
-from rhythm.store.base import WORKFLOW, NewSignal, Reach
+from rhythm.store.interfaces.executions import Reach
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.reading import TURN, Moment
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Executions:
             raise ValueError(f"status is one of {', '.join(STATUSES)}, not {status!r:.80}")
         limit = min(at_least(limit, 1, "limit"), LARGEST_PAGE)
         name = None if workflow is None else valid_name(workflow, "a workflow's name")
-        found = self._store.find(name, status, place_of(cursor), limit + 1, brief, self._context.names_in(scope), most_bytes)
+        found = self._store.reading.find(name, status, place_of(cursor), limit + 1, brief, self._context.names_in(scope), most_bytes)
         rows, more = page_of(found, limit)
         views = tuple(map(brief_view if brief else view, rows))
         return Page(views, place_after(views[-1]) if more else None)
@@ -80,12 +82,12 @@ class Executions:
 
     def get_many(self, ids: Sequence[str]) -> dict[str, ExecutionView]:
         """The executions of these ids as they are now; those that do not exist are left out."""
-        return {id: view(row) for id, row in self._store.get(ids).items()} if ids else {}
+        return {id: view(row) for id, row in self._store.reading.get(ids).items()} if ids else {}
 
     def children(self, id: Id, limit: int = 50, cursor: str | None = None, *, brief: bool = False, most_bytes: int | None = None) -> Page:
         """What an execution has started, in that order. See `list`."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
-        rows, more = page_of(self._store.children(self._context.execution(id).id, after, limit + 1, brief, most_bytes), limit)
+        rows, more = page_of(self._store.reading.children(self._context.execution(id).id, after, limit + 1, brief, most_bytes), limit)
         views = tuple(map(brief_view if brief else view, rows))
         return Page(views, rows[-1].id.rpartition(".")[2] if more else None)
 
@@ -116,7 +118,7 @@ class Executions:
         A trace covers the first 10,000 executions below it, and 100,000 of their turns.
         """
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), trace_place(cursor)
-        found = self._store.trace(self._context.execution(id).id, after, limit + 1, most_bytes)
+        found = self._store.reading.trace(self._context.execution(id).id, after, limit + 1, most_bytes)
         steps, programs = list[TraceStep](), dict[tuple[str, str], Program | None]()
         for moment in found[:limit]:
             if (key := _program_of(moment)) and key not in programs:
@@ -137,7 +139,7 @@ class Executions:
         own = own_key(signal_id, "a signal_id") if signal_id is not None else self._context.new_id()
         sent = NewSignal(f"{id}#{own}", id, valid_name(name, "a signal's name"), dump(payload, "payload"))
         self._sizes.payload("signal", name, id, sent.payload)
-        answer = self._store.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
+        answer = self._store.messages.signal(sent, DEFAULT_LIMITS.signals, acting(by) if by else None)
         if answer == "missing":
             unknown_execution(id)
         if answer not in ("sent", "duplicate"):
@@ -156,14 +158,14 @@ class Executions:
         row = self._context.execution(id)
         if row.cancel_requested_at is not None and not insist:
             return False
-        end = self._store.cancel if row.cancel_requested_at is None else self._store.terminate
+        end = self._store.executions.cancel if row.cancel_requested_at is None else self._store.executions.terminate
         return self._ended(id, end([row.id], acting(by)).get(row.id))
 
     def terminate(self, id: Id, *, by: By = None) -> bool:
         """Ends an execution and everything below it at once: no `finally` block runs, and what its tasks bring is not used. False: it
         has ended already."""
         row = self._context.execution(id)
-        return self._ended(id, self._store.terminate([row.id], acting(by)).get(row.id))
+        return self._ended(id, self._store.executions.terminate([row.id], acting(by)).get(row.id))
 
     def retry(self, id: Id, *, from_start: bool = False, by: By = None) -> Handle:
         """A new execution that goes on where this one failed or was cancelled, on the same version: what had completed is kept.
@@ -178,7 +180,7 @@ class Executions:
         version = self._workflows.current(row.name).version if from_start and row.type == WORKFLOW else row.version
         reach = Reach.by(self._store.limits)
         plan = (lambda family: anew(family, new_id, version)) if from_start else (lambda family: retried(family, new_id, reach))
-        started = self._store.retry(row.id, plan, acting(by), whole=not from_start)
+        started = self._store.executions.retry(row.id, plan, acting(by), whole=not from_start)
         if started is None:
             unknown_execution(id)
         if from_start and not started.created:

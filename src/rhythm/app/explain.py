@@ -20,8 +20,13 @@ from rhythm.ir.awaiting import KINDS
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.rights import Scope, within
-from rhythm.store.base import CLAIMED, DELAYED, SYSTEM_QUEUE, TASK, Execution, Needed, Reach, Store
-from rhythm.store.operating import Standing
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE
+from rhythm.store.interfaces.executions import Reach
+from rhythm.store.interfaces.operating import Standing
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Needed
+from rhythm.store.lifecycle import CLAIMED, DELAYED, TASK
 
 DEEPEST = 5  # children of children that are asked
 SHOWN = 10  # things that one execution waits for
@@ -70,7 +75,7 @@ def retry_refusal(store: Store, id: str) -> str | None:
     from rhythm.errors import InvalidProgram, NotRetryable, RetryTooLarge
 
     try:
-        retried(store.family(id, GLANCE), id, GLANCE)
+        retried(store.executions.family(id, GLANCE), id, GLANCE)
     except RetryTooLarge:
         return None
     except NotRetryable as refusal:
@@ -88,11 +93,11 @@ class _Asked:
 
     @cached_property
     def queues(self) -> dict[str, Any]:
-        return {queue.name: queue_view(queue) for queue in self.store.queues()}
+        return {queue.name: queue_view(queue) for queue in self.store.workers.queues()}
 
     @cached_property
     def workers(self) -> dict[str, Any]:
-        return {worker.worker: worker_view(worker) for worker in self.store.workers()}
+        return {worker.worker: worker_view(worker) for worker in self.store.workers.seen()}
 
     def about(self, row: Execution, depth: int = 0) -> Iterator[Reason]:
         self.asked += 1
@@ -105,7 +110,7 @@ class _Asked:
             )
         if row.paused_at is not None:
             yield _held(row)
-        standing = self.store.standing([row.id]).get(row.id)
+        standing = self.store.operating.standing([row.id]).get(row.id)
         if row.type == TASK:
             yield self.task(row, standing)
         elif standing is not None and self.due(row, standing):
@@ -115,17 +120,17 @@ class _Asked:
 
     def due(self, row: Execution, standing: Standing) -> bool:
         """Whether a worker that has a workflow, or will, takes a turn of it; else it merely looks, and what counts is what is awaited."""
-        loaded = self.store.load([row.id])
+        loaded = self.store.turns.load([row.id])
         snapshot = snapshot_of(loaded[0]) if loaded else None
         if snapshot is None or snapshot.awaiting is None or (loaded[0].owned != "[]" and standing.state != CLAIMED):
             return True
-        outcomes = self.store.outcomes([needed(row.id, snapshot)], brief=True)
-        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.mailed(row.id))
+        outcomes = self.store.turns.outcomes([needed(row.id, snapshot)], brief=True)
+        return is_due(loaded[0], snapshot, outcomes.get(row.id, ()), self.store.messages.mailed(row.id))
 
     def ended(self, row: Execution) -> Reason:
         said = f": {load(row.error)['message']}" if row.error else ""
         was = "was " if row.status in ("cancelled", "blocked") else ""
-        retries = [retry.id for retry in self.store.retries(row.id)]
+        retries = [retry.id for retry in self.store.executions.retries(row.id)]
         retried = f"; it was retried as {retries[-1]}" if retries else ""
         ended = row.status in ("failed", "cancelled") and row.parent_id is None and not retries
         again = ended and retry_refusal(self.store, row.id) is None
@@ -176,14 +181,14 @@ class _Asked:
 
     def awaited(self, row: Execution, standing: Standing | None, depth: int) -> Iterator[Reason]:
         awaited = waits_of(load(row.awaiting))
-        outcomes = self.store.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])], brief=True)[row.id] if awaited else []
+        outcomes = self.store.turns.outcomes([Needed(row.id, [leaf["n"] for leaf in awaited])], brief=True)[row.id] if awaited else []
         ended = {outcome.n for outcome in outcomes}
         open_ = [leaf for leaf in awaited if leaf["n"] not in ended]
         if not open_ and row.paused_at is None:
             yield Reason("nothing: what it waited for has come; `rhythm doctor` tells whether that is a mistake", moment_of(row.turned_at))
-        children = self.store.get([child_id(row.id, leaf["n"]) for leaf in open_[:SHOWN]])
-        standings = self.store.standing(list(children))
-        due = self.store.due(row.id)
+        children = self.store.reading.get([child_id(row.id, leaf["n"]) for leaf in open_[:SHOWN]])
+        standings = self.store.operating.standing(list(children))
+        due = self.store.reading.due(row.id)
         for leaf in open_[:SHOWN]:
             id = child_id(row.id, leaf["n"])
             yield from self.leaf(row, leaf, standing, children.get(id), standings.get(id), due, depth)
@@ -232,7 +237,7 @@ class _Asked:
                 return Reason(f"it waits for {leaf['op']} {name or id}", since, until)
 
     def event(self, row: Execution, n: int, since: datetime | None) -> Reason:
-        wait = next((wait for wait in self.store.waits(row.id) if wait.n == n), None)
+        wait = next((wait for wait in self.store.messages.waits(row.id) if wait.n == n), None)
         if wait is None:
             return Reason("it waits for an event", since)
         wanted = "" if wait.wanted == "{}" else f" with {wait.wanted}"
@@ -240,7 +245,7 @@ class _Asked:
         return Reason(f"it waits for the event `{wait.type}`{wanted}", since, until, (_rhythm("publish", wait.type, "JSON"),))
 
     def approval(self, id: str, since: datetime | None) -> Reason:
-        found = self.store.approval(id)
+        found = self.store.people.approval(id)
         if found is None:
             return Reason("it waits for an approval", since)
         decided = _rhythm("approve", id), _rhythm("reject", id)
@@ -266,7 +271,7 @@ def _place(store: Store, row: Execution, program: Program | None) -> str:
     """The line of the source at which a workflow is, with a caret."""
     from rhythm.lang.source import Diagnostic, Source, render
 
-    definition = store.definition(row.name, row.version) if program is not None else None
+    definition = store.definitions.get(row.name, row.version) if program is not None else None
     if program is None or definition is None or row.started_at is None or not 0 <= row.statement < len(program.code):
         return ""
     at = getattr(program.code[row.statement], "at", 0)

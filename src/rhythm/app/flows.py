@@ -14,7 +14,7 @@ from rhythm.lang.languages import FOUND_IN_FOLDERS, compile_text, names_in, part
 from rhythm.lang.source import nearest, render_all, some_of
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.rights import Scope, within
-from rhythm.store.base import Definition
+from rhythm.store.interfaces.definitions import Definition
 
 
 def read_flows(places: Iterable[str | os.PathLike[str]]) -> dict[str, str]:

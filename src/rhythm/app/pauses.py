@@ -16,7 +16,8 @@ from rhythm.ir.awaiting import operations
 from rhythm.ir.program import position_of
 from rhythm.record import Record
 from rhythm.store.approvals import CANCEL, RESUME, ResumeRequest
-from rhythm.store.base import WORKFLOW, Execution
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.lifecycle import WORKFLOW
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
@@ -90,7 +91,7 @@ class Pauses:
             raise ValueError(f"then is resume or cancel, not {then!r:.80}")
         row = self._workflow(id, "paused")
         timeout_s = None if timeout is None else duration_s(timeout)
-        done = self._store.pause([row.id], reason=valid_text(reason, "reason"), actor=acting(by), timeout_s=timeout_s, then=then)
+        done = self._store.people.pause([row.id], reason=valid_text(reason, "reason"), actor=acting(by), timeout_s=timeout_s, then=then)
         return self._done(id, done)
 
     def resume(self, id: Id, reason: str = "", by: By = None, *, data: Any = None) -> bool:
@@ -103,7 +104,9 @@ class Pauses:
             raise ValueError(f"the data of a resume is an object, not {data!r:.80}")
         row = self._workflow(id, "resumed")
         self._leave_results_alone(row, data or {})
-        return self._done(id, self._store.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by)))
+        return self._done(
+            id, self._store.people.resume([row.id], reason=valid_text(reason, "reason"), data=dump(data, "data"), actor=acting(by))
+        )
 
     def _leave_results_alone(self, row: Execution, data: dict[str, Any]) -> None:
         """`ValueError` for data that would stand in the place of what a step of a workflow in JSON has given, a decision above all."""
@@ -126,7 +129,7 @@ class Pauses:
 
     def status(self, id: Id) -> StatusView:
         """Where an execution is, and of a paused one why, where, and what comes next."""
-        row, requests = self._context.execution(id), self._store.last_resumes(str(id))
+        row, requests = self._context.execution(id), self._store.people.last_resumes(str(id))
         program = self._workflows.program(row.name, row.version) if row.type == WORKFLOW else None
         step, after = position_of(program, row.statement) if program is not None and row.finished_at is None else (None, None)
         data = [request.trigger_data for request in requests if request.triggered_by != "event" and request.trigger_data != "null"]
@@ -144,7 +147,7 @@ class Pauses:
         if row.paused_at is not None:
             return ("resume",)
         waits = operations(load(row.awaiting))
-        open_ = self._store.approvals(None, "open", row.id, None, LARGEST_PAGE) if "approval" in waits else []
+        open_ = self._store.people.approvals(None, "open", row.id, None, LARGEST_PAGE) if "approval" in waits else []
         escalates = any(json.loads(each.stages) for each in open_)
         return (
             *(("approve", "reject") if open_ else ()), *(("escalate",) if escalates else ()), *(("publish",) if "event" in waits else ()),
@@ -153,12 +156,12 @@ class Pauses:
     def requests(self, id: Id) -> list[ResumeRequestView]:
         """Whatever let an execution go on, oldest first."""
         self._context.execution(id)
-        return [_request(row) for row in self._store.resumes(str(id))]
+        return [_request(row) for row in self._store.people.resumes(str(id))]
 
     def requests_page(self, id: Id, limit: int = 50, cursor: str | None = None, *, most_bytes: int | None = None) -> ResumePage:
         """Some of what let an execution go on, oldest first. Give the `cursor` of a page to get the next one."""
         limit, after = min(at_least(limit, 1, "limit"), LARGEST_PAGE), number_of(cursor)
-        rows, more = page_of(self._store.resumes(self._context.execution(id).id, after, limit + 1, most_bytes), limit)
+        rows, more = page_of(self._store.people.resumes(self._context.execution(id).id, after, limit + 1, most_bytes), limit)
         return ResumePage(tuple(_request(row) for row in rows), str(rows[-1].id) if more else None)
 
 

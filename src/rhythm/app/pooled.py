@@ -24,7 +24,7 @@ from rhythm.durations import duration_s, show_duration
 from rhythm.engine.rows import Asking
 from rhythm.errors import StoreError
 from rhythm.record import Record
-from rhythm.store.base import SYSTEM_QUEUE
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE
 from rhythm.store.open import open_store
 from rhythm.worker.declared import Declared
 from rhythm.worker.events import LOG, Teller
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
     from rhythm.app.application import Rhythm
     from rhythm.settings import Settings
-    from rhythm.store.base import Listening, Queue, Store
+    from rhythm.store.interfaces.store import Listening, Store
+    from rhythm.store.interfaces.workers import Queue
 
 log = logging.getLogger(LOG)
 WATCH_S = 0.05  # between two looks whether the beats get through, when they are due
@@ -209,7 +210,7 @@ class PooledWorker:
         """On a connection of its own: nobody who works waits for it."""
         store = self._store.sibling()
         try:
-            return store.queues()
+            return store.workers.queues()
         finally:
             if store is not self._store:
                 store.close()
@@ -256,7 +257,7 @@ class PooledWorker:
             self._rounds()
             self._worker.give_back()
             heart.join(HEART_S)  # a beat that is under way would bring back the row of one who has left
-            self._store.leave(self.name)
+            self._store.workers.leave(self.name)
             self._services.close()
             self._tell("worker_stopped", "", "nothing is held any more")
         except StoreError as problem:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rhythm.app.workflows import Workflows
     from rhythm.engine.schedules import Wanted
     from rhythm.store.access import Actor
-    from rhythm.store.base import Definition
+    from rhythm.store.interfaces.definitions import Definition
     from rhythm.store.schedules import Change, Registered
 
 Overlap = Literal["skip", "queue", "allow", "cancel_other"]
@@ -91,7 +91,7 @@ class Schedules:
         if limit is None:
             return [_view(schedule) for schedule in self._all(name_of(after), brief)]
         most = min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1)
-        return [_view(schedule) for schedule in self._store.schedules_after(name_of(after), most, brief)]
+        return [_view(schedule) for schedule in self._store.schedules.after(name_of(after), most, brief)]
 
     def put(
         self,
@@ -135,7 +135,7 @@ class Schedules:
         return _view(self._change(name, change, actor, "schedule.change"))
 
     def _all(self, after: str, brief: bool) -> Iterator[Schedule]:
-        while page := self._store.schedules_after(after, LARGEST_PAGE if brief else FEW, brief):
+        while page := self._store.schedules.after(after, LARGEST_PAGE if brief else FEW, brief):
             yield from page
             after = page[-1].name
 
@@ -148,12 +148,12 @@ class Schedules:
         schedule = self._found(name)[0]
         if not within(scope, schedule.workflow):
             _unknown(name)
-        fires = self._store.fires(schedule.name, SHOWN)
+        fires = self._store.schedules.fires(schedule.name, SHOWN)
         return _view(schedule, fires if scope is None else self._fires_within(fires, scope))
 
     def _fires_within(self, fires: Sequence[Fire], scope: Scope) -> list[Fire]:
         """Without executions of other names. What is said of a slot that started none may name one."""
-        names = self._store.root_names([fire.execution_id for fire in fires if fire.execution_id])
+        names = self._store.reading.root_names([fire.execution_id for fire in fires if fire.execution_id])
         seen = [fire if fire.execution_id else fire.replace(detail="") for fire in fires]
         return [fire for fire in seen if fire.execution_id is None or within(scope, names.get(fire.execution_id))]
 
@@ -193,8 +193,8 @@ class Schedules:
         _is_theirs(actor, schedule)
         key = None if key is None else start_key(key, "a key")
         program, id = self._workflows.current(schedule.workflow), self._context.new_id()
-        due = [each for each in self._store.look_at_schedules([schedule.name]) if _is_theirs(actor, each.schedule)]
-        fires, _ = self._store.fire_schedules([run_now(each, program, lambda: id, key, actor) for each in due], actor)
+        due = [each for each in self._store.schedules.look_at([schedule.name]) if _is_theirs(actor, each.schedule)]
+        fires, _ = self._store.schedules.fire([run_now(each, program, lambda: id, key, actor) for each in due], actor)
         if not fires:
             _unknown(name)
         self._context.wake()
@@ -216,11 +216,11 @@ class Schedules:
         self._change(self._found(name)[0].name, _there(gone, actor), actor, "schedule.delete")
 
     def _found(self, name: str) -> tuple[Schedule, int]:
-        found, now = self._store.schedules([name]) if can_be(name) else ([], 0)
+        found, now = self._store.schedules.named([name]) if can_be(name) else ([], 0)
         return (found[0], now) if found else _unknown(name)
 
     def _change(self, name: str, change: Change, actor: Any, action: str) -> Any:
-        after = self._store.change_schedule(name, change, actor, action)
+        after = self._store.schedules.change(name, change, actor, action)
         self._context.wake()
         return after
 

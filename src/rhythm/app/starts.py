@@ -11,7 +11,8 @@ from rhythm.app.handle import Handle
 from rhythm.app.views import Start
 from rhythm.durations import duration_s
 from rhythm.engine.payload import dump
-from rhythm.store.base import TASK, WORKFLOW, NewExecution
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.lifecycle import TASK, WORKFLOW
 from rhythm.store.provenance import dump_authority, provenance_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rhythm.app.workflows import Workflows
     from rhythm.ir.program import Program
     from rhythm.store.access import Actor
-    from rhythm.store.base import Store
+    from rhythm.store.interfaces.store import Store
 
 OnConflict = Literal["return", "fail", "replace"]
 ON_CONFLICT = ("return", "fail", "replace")
@@ -139,7 +140,7 @@ class Starts:
                 raise ValueError('on_conflict="replace" needs an idempotency_key, another one for each start')
         for row in rows:
             self._sizes.payload("inputs", row.name, row.id, row.inputs)
-        started = store.start(rows, on_conflict, actor)
+        started = store.executions.start(rows, on_conflict, actor)
         if store is self._store:
             self._context.wake()
         return [Handle(self._executions, found.id, found.created) for found in started]

@@ -84,7 +84,7 @@ class Tokens:
 
     def __call__(self) -> list[TokenView]:
         """All tokens, newest first, also those that are no longer valid."""
-        return [token_view(token) for token in self._store.tokens()]
+        return [token_view(token) for token in self._store.access.tokens()]
 
     def create(
         self,
@@ -107,13 +107,13 @@ class Tokens:
         expires_s = None if expires is None else _lasting(expires)
         while True:
             id, secret = _drawn()
-            made = self._store.create_token(Grant(id, name, _hash(secret), known, own, expires_s), acting(by))
+            made = self._store.access.create_token(Grant(id, name, _hash(secret), known, own, expires_s), acting(by))
             if made is not None:
                 return NewToken(secret, token_view(made))
 
     def revoke(self, id: str, by: By = None) -> bool:
         """The token is valid no more, from now on. False: it was revoked before. `UnknownToken` if there is none of this id."""
-        revoked = self._store.revoke_token(_id(id), acting(by))
+        revoked = self._store.access.revoke_token(_id(id), acting(by))
         return _unknown(id) if revoked is None else revoked
 
     def change(
@@ -125,7 +125,7 @@ class Tokens:
         """
         known = None if roles is None else _roles(roles)
         own = None if business_roles is None else _business_roles(business_roles)
-        changed = self._store.change_token(_id(id), known, own, acting(by))
+        changed = self._store.access.change_token(_id(id), known, own, acting(by))
         if changed is None:
             _unknown(id)
         if changed.revoked_at is not None:
@@ -137,13 +137,13 @@ class Tokens:
         form = SECRET.fullmatch(secret) if isinstance(secret, str) else None
         if form is None:
             return None
-        found = self._store.token(form[1])
+        found = self._store.access.token(form[1])
         same = compare_digest(found.hash if found else NOBODY, _hash(secret))
         if found is None or not same or found.status != "active":
             return None
         if found.last_used_at is None or found.now - found.last_used_at >= USED_S * 1_000_000:
             with suppress(StoreError):  # nobody is refused because it could not be noted
-                self._store.touch_token(found.id)
+                self._store.access.touch_token(found.id)
         return token_view(found)
 
 

@@ -16,8 +16,10 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, us_of
 from rhythm.store import reading
-from rhythm.store.base import CUT, LARGE, TASK, Execution, Listed, Queue, SeenWorker
-from rhythm.store.lifecycle import STATUS_NAMES
+from rhythm.store.interfaces.definitions import Listed
+from rhythm.store.interfaces.reading import CUT, LARGE, Execution
+from rhythm.store.interfaces.workers import Queue, SeenWorker
+from rhythm.store.lifecycle import STATUS_NAMES, TASK
 from rhythm.store.reading import Moment
 
 TYPES = ("workflow", "task")

@@ -13,7 +13,7 @@ from rhythm.errors import ResultTimeout, StoreError
 
 if TYPE_CHECKING:
     from rhythm.app.handle import Id
-    from rhythm.store.base import Store
+    from rhythm.store.interfaces.store import Store
 
 FIRST_S, GROWTH, LONGEST_S = 0.002, 1.5, 1.0  # between two looks: half as long again each time
 SILENCE_S = 30.0  # of the database, that waiting outlives
@@ -54,7 +54,7 @@ class Changes:
 
     def stamps(self, ids: Sequence[str]) -> dict[str, str]:
         """A text for each execution that is another one whenever it has changed."""
-        return self._store.stamps(ids)
+        return self._store.reading.stamps(ids)
 
 
 class Patience:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rhythm.rights import Scope
-from rhythm.store.base import WORKFLOW
+from rhythm.store.lifecycle import WORKFLOW
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext

@@ -15,7 +15,8 @@ from rhythm.rights import Scope, within
 
 if TYPE_CHECKING:
     from rhythm.app.context import AppContext
-    from rhythm.store.base import Definition, Listed, Store
+    from rhythm.store.interfaces.definitions import Definition, Listed
+    from rhythm.store.interfaces.store import Store
 
 
 class Workflows:
@@ -28,24 +29,24 @@ class Workflows:
         """The current versions of all workflows by name, or of so many of those that come after this name."""
         if limit is None:
             return [workflow_view(listed) for listed in self._listed(name_of(after))]
-        found = self._store.definitions(name_of(after), min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1))
+        found = self._store.definitions.after(name_of(after), min(at_least(limit, 1, "limit"), LARGEST_PAGE + 1))
         return [workflow_view(listed) for listed in found]
 
     def get(self, name: str) -> WorkflowView:
         """The current version of a workflow; `UnknownWorkflow` if there is none of this name."""
-        found = self._store.current([name]) if can_be(name) else {}
+        found = self._store.definitions.current([name]) if can_be(name) else {}
         return workflow_view(found[name]) if name in found else _unknown(name, self._store)
 
     def get_many(self, names: Sequence[str]) -> dict[str, WorkflowView]:
         """The current versions of these workflows; those that do not exist are left out."""
-        return {name: workflow_view(listed) for name, listed in self._store.current(names).items()}
+        return {name: workflow_view(listed) for name, listed in self._store.definitions.current(names).items()}
 
     def source(self, name: str, version: str, *, scope: Scope = None) -> SourceView | None:
         """The text of a version of a workflow, as it was registered; None if there is none.
 
         With a `scope`, only its own part of the text, unless all workflows that are in it fit.
         """
-        found = self._store.definition(name, version)
+        found = self._store.definitions.get(name, version)
         return None if found is None else SourceView(found.name, found.file, _text(found, scope))
 
     def register(self, *sources: str | os.PathLike[str], by: By = None, scope: Scope = None, known: Scope = None) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ class Workflows:
         definitions = compile_flows(texts, others) if texts else []
         _refuse_others([definition.name for definition in definitions], scope)
         if definitions:
-            self._store.register(definitions, annotated_schedules(definitions, actor), actor)
+            self._store.definitions.register(definitions, annotated_schedules(definitions, actor), actor)
         return tuple(definition.name for definition in definitions)
 
     def program(self, name: str, version: str | None = None) -> Program | None:
@@ -81,7 +82,7 @@ class Workflows:
         return (self._context.programs.get(store, name) if can_be(name) else None) or _unknown(name, store)
 
     def _listed(self, after: str = "") -> Iterator[Listed]:
-        while page := self._store.definitions(after, LARGEST_PAGE):
+        while page := self._store.definitions.after(after, LARGEST_PAGE):
             yield from page
             after = page[-1].name
 
@@ -97,7 +98,7 @@ def _text(definition: Definition, scope: Scope) -> str:
 def _unknown(name: str, store: Store) -> NoReturn:
     from rhythm.app.flows import no_workflow
 
-    raise UnknownWorkflow(no_workflow(name, [known.name for known in store.definitions("", LARGEST_PAGE)]), name)
+    raise UnknownWorkflow(no_workflow(name, [known.name for known in store.definitions.after("", LARGEST_PAGE)]), name)
 
 
 def _refuse_others(names: Sequence[str], scope: Scope) -> None:

@@ -6,7 +6,7 @@ from rhythm.errors import InvalidProgram
 from rhythm.ir.codec import dump_within
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import Definition
+from rhythm.store.interfaces.definitions import Definition
 
 
 def definition_of(program: Program, source: str, name: str | None = None, room: int = DEFAULT_LIMITS.program_bytes) -> Definition:

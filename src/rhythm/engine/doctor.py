@@ -17,20 +17,12 @@ from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, Plan, leaves
 from rhythm.limits import DEFAULT_LIMITS
 from rhythm.record import Record
-from rhythm.store.base import (
-    EVENT,
-    Child,
-    ChildOutcome,
-    Finding,
-    Health,
-    Live,
-    Mailed,
-    Queue,
-    Store,
-    Timer,
-)
-from rhythm.store.doctor import Evidence
-from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PAUSED, SUSPENDED
+from rhythm.store.doctor import Child, Evidence, Finding, Live, Mailed, Timer
+from rhythm.store.interfaces.operating import Health
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import ChildOutcome
+from rhythm.store.interfaces.workers import Queue
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, EVENT, FAILED, PAUSED, SUSPENDED
 from rhythm.vm.awaits import release
 from rhythm.vm.commands import StartTask
 from rhythm.vm.machine import Inputs, Machine, Outcome, Signal
@@ -51,7 +43,7 @@ CLOCKS_S = 1.0
 
 def examine(store: Store, grace_s: float) -> list[Finding]:
     """Everything in the database that breaks a rule."""
-    return store.check(grace_s, judge)
+    return store.operating.check(grace_s, judge)
 
 
 def judge(evidence: Evidence) -> Iterator[Finding]:

@@ -9,16 +9,9 @@ from typing import Any
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import Plan, leaves, numbers
-from rhythm.store.base import (
-    APPROVAL,
-    EVENT,
-    WORKFLOW,
-    ChildOutcome,
-    Loaded,
-    Mail,
-    Needed,
-)
-from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED
+from rhythm.store.interfaces.messages import Mail
+from rhythm.store.interfaces.turns import ChildOutcome, Loaded, Needed
+from rhythm.store.lifecycle import APPROVAL, BLOCKED, CANCELLED, COMPLETED, EVENT, WORKFLOW
 from rhythm.store.provenance import Provenance, load_authority
 from rhythm.vm.builtins import show_time
 from rhythm.vm.machine import STARTED, Inputs, Outcome, Signal

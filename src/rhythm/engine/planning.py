@@ -16,17 +16,9 @@ from rhythm.ir.awaiting import PAUSING, Plan, fresh, has_signals, is_forgotten, 
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
-from rhythm.store.base import (
-    Done,
-    Loaded,
-    NewEvent,
-    NewExecution,
-    NewSignal,
-    NewTimer,
-    NewWait,
-    TaskEnd,
-    TurnCommit,
-)
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
+from rhythm.store.interfaces.turns import Done, Loaded, NewTimer, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, PAUSED, SUSPENDED, TurnEnd
 from rhythm.vm import commands as c
 from rhythm.vm.builtins import parse_time

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from rhythm.ir.codec import load_program
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS, Limits
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 
 Key = tuple[str, str]  # name and version
 
@@ -25,7 +25,7 @@ class ProgramCache:
     def get(self, store: Store, name: str, version: str | None = None) -> Program | None:
         """A program by its version, without one the current; None if there is no such workflow."""
         if version is None:
-            listed = store.current([name]).get(name)
+            listed = store.definitions.current([name]).get(name)
             if listed is None:
                 return None
             version = listed.version
@@ -33,7 +33,7 @@ class ProgramCache:
             if found := self._kept.get((name, version)):
                 self._kept.move_to_end((name, version))
                 return found[0]
-        text = store.program(name, version)
+        text = store.definitions.program(name, version)
         return None if text is None else self._keep((name, version), load_program(text), len(text))
 
     def _keep(self, key: Key, program: Program, size: int) -> Program:

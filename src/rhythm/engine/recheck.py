@@ -12,7 +12,8 @@ from rhythm.errors import InvalidProgram
 from rhythm.ir.awaiting import Plan, has_timer, leaves, size_of
 from rhythm.ir.program import Program
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import ChildOutcome, Loaded, Mail
+from rhythm.store.interfaces.messages import Mail
+from rhythm.store.interfaces.turns import ChildOutcome, Loaded
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Machine

@@ -20,20 +20,9 @@ from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, Plan, fresh, items_of, numbers
 from rhythm.limits import DEFAULT_LIMITS
-from rhythm.store.base import (
-    TASK,
-    UNTOLD_ERROR,
-    ChildOutcome,
-    Family,
-    Reach,
-    Retry,
-    StoredExecution,
-    StoredSignal,
-    StoredTimer,
-    from_start,
-    refuse_large,
-)
-from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, SUSPENDED, TERMINAL
+from rhythm.store.interfaces.executions import Family, Reach, Retry, StoredExecution, StoredSignal, StoredTimer, from_start, refuse_large
+from rhythm.store.interfaces.turns import UNTOLD_ERROR, ChildOutcome
+from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, SUSPENDED, TASK, TERMINAL
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack

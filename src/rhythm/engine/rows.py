@@ -10,8 +10,9 @@ from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.store.approvals import NewApproval
-from rhythm.store.base import TASK, WORKFLOW, Done, Loaded, NewExecution
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.turns import Done, Loaded
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, TASK, WORKFLOW
 from rhythm.vm import commands as c
 
 

@@ -14,7 +14,8 @@ from rhythm.ir.program import Program
 from rhythm.record import Record
 from rhythm.slots import EPOCH, US, check_overlap, check_timing, latest_slots, next_slot
 from rhythm.store.access import Actor
-from rhythm.store.base import WORKFLOW, NewExecution
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.provenance import dump_authority, dump_provenance, load_provenance, provenance_of
 from rhythm.store.schedules import Due, Fire, Firing, NewFire, Schedule
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.store.access import Act, act
 from rhythm.store.approvals import CANCEL, ESCALATE, StoredApproval, StoredDecision, Verdict, detail
-from rhythm.store.base import NewEvent, NewSignal
+from rhythm.store.interfaces.definitions import Definition, Listed
+from rhythm.store.interfaces.messages import NewEvent, NewSignal
 
 MOST_ACTS = 100  # rows for one turn
 
@@ -85,3 +86,14 @@ def deadline_act(approval: StoredApproval) -> Act:
     """The time of an approval is over."""
     action = "approval.escalate" if approval.on_deadline == ESCALATE else "approval.expire"
     return Act(action, approval.id)
+
+
+def registered_acts(definitions: Sequence[Definition], before: Mapping[str, Listed]) -> list[Act]:
+    """Which workflows have another version by now, for the audit."""
+    new = [each for each in definitions if each.name not in before or before[each.name].version != each.version]
+    return [act("workflow.register", each.name, version=each.version) for each in new]
+
+
+def queue_acts(queue: str, paused: bool, reason: str) -> list[Act]:
+    """What an operator did to a queue, for the audit."""
+    return [act("queue.pause", queue, reason=reason) if paused else act("queue.resume", queue)]

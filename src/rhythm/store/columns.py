@@ -28,30 +28,16 @@ from rhythm.record import Record
 from rhythm.store.access import AuditRow, Grant, StoredToken
 from rhythm.store.approvals import NewApproval, ResumeRequest, StoredApproval, StoredDecision
 from rhythm.store.audited import DecisionTold, TokenAct, TokenRow
-from rhythm.store.base import (
-    Beat,
-    Child,
-    Claim,
-    Declaration,
-    Definition,
-    Done,
-    Execution,
-    Listed,
-    Loaded,
-    LoadedTask,
-    Mail,
-    Mailed,
-    NewExecution,
-    NewWait,
-    Retry,
-    SeenWorker,
-    StoredExecution,
-    StoredSignal,
-    StoredTimer,
-    Transition,
-)
+from rhythm.store.doctor import Child, Mailed
 from rhythm.store.events import Event, Wait
-from rhythm.store.operating import Standing
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.definitions import Definition, Listed
+from rhythm.store.interfaces.executions import NewExecution, Retry, StoredExecution, StoredSignal, StoredTimer
+from rhythm.store.interfaces.messages import Mail, NewWait
+from rhythm.store.interfaces.operating import Standing
+from rhythm.store.interfaces.reading import Execution, Transition
+from rhythm.store.interfaces.turns import Done, Loaded, LoadedTask
+from rhythm.store.interfaces.workers import Beat, Declaration, SeenWorker
 from rhythm.store.reading import Place
 from rhythm.store.rows import field_types
 from rhythm.store.schedules import Fire, Schedule

@@ -15,7 +15,6 @@ from rhythm.record import Record
 from rhythm.store.access import HIGHEST, LOWEST, MOST_PROBLEMS, PAGE, PAGE_SIZE, AuditRow, Chain, Head, Links
 from rhythm.store.approvals import DecisionMade, decided_with_a_hand
 from rhythm.store.audited import DecisionTold, TokenAct, TokenRow, Told, other_decisions, other_tokens, told_of_tokens
-from rhythm.store.base import Child, Finding, Live, Mailed, Timer
 from rhythm.store.lifecycle import STATUS_NAMES, TERMINAL
 from rhythm.store.rows import records
 
@@ -25,6 +24,59 @@ US = 1_000_000
 
 REPORT = "report it as a bug of Rhythm, unless somebody changed the database by hand or restored only a part of it"
 SERVE = "is a worker running? its services do this; if one is, look at its log"
+
+
+class Finding(Record):
+    """A rule that is broken: `subject` is the id of an execution. Of `of` such findings only the first are told."""
+
+    rule: str
+    subject: str
+    message: str
+    of: int = 1
+
+
+class Live(Record):
+    """A workflow that has not ended, for a judge of waits."""
+
+    id: str
+    status: int
+    held: bool
+    paused: bool
+    cancel_requested: bool
+    timed_out: bool
+    ready: bool  # somebody looks at it, or will
+    seq: int
+    statement: int
+    snapshot: bytes | None
+    owned: str
+    awaiting: str
+
+
+class Child(Record):
+    """A child and whether it has ended."""
+
+    id: str
+    status: int
+    finished_at: int | None
+    type: int
+    name: str
+
+
+class Timer(Record):
+    execution_id: str
+    n: int
+    fired_at: int | None
+    cancelled_at: int | None
+    status: int | None  # of a wait for an event; None for a timer
+
+
+class Mailed(Record):
+    """A signal that has not been consumed, without its payload."""
+
+    execution_id: str
+    id: str
+    name: str
+    received_at: int
 
 
 class Rule(Record):

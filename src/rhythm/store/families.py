@@ -10,7 +10,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from rhythm.limits import Limits
-from rhythm.store.base import TurnCommit
+from rhythm.store.interfaces.turns import TurnCommit
 
 SAMPLES = 100  # of a full family, at least: a family may be larger than its limit by about a tenth
 COUNT_EVERY_US = 10_000_000  # a family that was too large is not counted more often

@@ -17,6 +17,10 @@ from rhythm.record import Record
 
 PENDING, SUSPENDED, PAUSED, COMPLETED, FAILED, CANCELLED, BLOCKED = 0, 1, 2, 5, 6, 7, 8
 TERMINAL = 5  # this status and all above it absorb
+WORKFLOW, TASK = 0, 1  # types of executions, and kinds of ready rows
+EVENT = 2  # the type of an outcome that is an event, or the end of the wait for one
+APPROVAL = 3  # and of one that people have decided
+FREE, CLAIMED, DELAYED = 0, 1, 2  # states of ready rows
 
 Type = Literal["workflow", "task"]
 TurnEnd = Literal["own", "park", "yield", "finish"]  # where a workflow goes after a turn

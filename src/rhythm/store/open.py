@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rhythm.errors import StoreError
 from rhythm.settings import parted_url, show_url
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.sqlfile import migrations
 
 POSSIBLE = "sqlite:///rhythm.db, sqlite:////absolute/path.db, sqlite://:memory:, postgresql://user@host/database"
@@ -31,7 +31,7 @@ def open_store(url: str, create: bool = True, listen_url: str = "") -> Store:
 
 def require_schema(store: Store) -> None:
     """`StoreError` unless the tables are those that this Rhythm works with."""
-    found, newest = store.schema_version(), migrations(store.package)[-1][0]
+    found, newest = store.schema.version(), migrations(store.package)[-1][0]
     if not found:
         raise StoreError("the database has no tables of Rhythm: is it the right one?")
     if found > newest:

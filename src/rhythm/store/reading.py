@@ -6,7 +6,6 @@ database, or while its rows come in, before the rest is read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -75,14 +74,3 @@ class Moment(Record):
     statement: int = 0
     by_id: str = ""
     reason: str = ""
-
-
-class TraceStore(ABC):
-    """What has happened."""
-
-    @abstractmethod
-    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
-        """What happened in an execution and below it after this place, in the order of time: two statements, however much it is.
-
-        It covers the first `TRACED` executions below it, by id, and `TRACED_TURNS` of their turns.
-        """

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rhythm.ids import encode_id
 from rhythm.record import Record
-from rhythm.store.base import WORKFLOW, NewExecution
 from rhythm.store.events import Event
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.store.provenance import dump_authority, load_provenance
 
 

@@ -11,12 +11,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, assert_never
 
-from rhythm.store.base import WORKFLOW, Committed, Retry, TaskEnd, TurnCommit
+from rhythm.store.interfaces.executions import Retry
+from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import (
     CANCELLED,
     COMPLETED,
     FAILED,
     PENDING,
+    WORKFLOW,
     Delivery,
     has_ended,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rhythm.store.base import SYSTEM_QUEUE, TASK, Claim
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim
+from rhythm.store.lifecycle import TASK
 from rhythm.worker.context import Context
 from rhythm.worker.dispatch import Dispatcher
 from rhythm.worker.ownership import Ownership
@@ -40,7 +41,7 @@ class Claimer:
         deadline = self.ownership.deadline(self.now())
         queues = self._queues() if room > 0 else ()
         limit = room if room > 0 else self.settings.batch
-        claims = self.store.claim(self.ownership.worker, queues, limit, self.settings.claim_ttl_s)
+        claims = self.store.claims.claim(self.ownership.worker, queues, limit, self.settings.claim_ttl_s)
         self.asked_at, self.full = self.now(), len(claims) == limit
         going_on = all(claim.queue == SYSTEM_QUEUE for claim in claims)
         self._crowded = bool(queues) and self.full and going_on
@@ -61,12 +62,12 @@ class Claimer:
         return (*own, SYSTEM_QUEUE) if self._crowded else own
 
     def _take_tasks(self, claims: dict[str, Claim], deadline: float) -> None:
-        rows = {task.id: task for task in self.store.load_tasks(list(claims))}
+        rows = {task.id: task for task in self.store.turns.load_tasks(list(claims))}
         if gone := {id: claim.fence for id, claim in claims.items() if id not in rows}:
-            self.store.drop(gone)
+            self.store.claims.drop(gone)
         later = self.suspects.put_back({id: claims[id] for id in rows})
         if later:
-            self.store.release(later, self.settings.suspect_retry_s)
+            self.store.claims.release(later, self.settings.suspect_retry_s)
         for id, task in rows.items():
             claimed = ClaimedTask(claims[id], task, deadline)
             if id in later:

@@ -14,7 +14,7 @@ from rhythm.engine.planning import in_place_of, task_in_place_of
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
 from rhythm.record import Record
-from rhythm.store.base import Committed, TaskEnd, TurnCommit
+from rhythm.store.interfaces.turns import Committed, TaskEnd, TurnCommit
 from rhythm.worker.context import Context
 from rhythm.worker.ended import text_of
 
@@ -69,7 +69,7 @@ class Committer:
         began = self.now()
         for tries in count(1):
             try:
-                committed = self.store.commit(turns, ends)[0]
+                committed = self.store.turns.commit(turns, ends)[0]
                 self.narrator.answered()
                 self.narrator.metrics.committed(len(turns) + len(ends))
                 first = tries == 1
@@ -104,11 +104,11 @@ class Committer:
         began = self.now()
         for tries in count(1):
             try:
-                witnesses = {turn.id: self.store.witness(turn.id, turn.seq + 1) for turn in turns}
+                witnesses = {turn.id: self.store.turns.witness(turn.id, turn.seq + 1) for turn in turns}
                 fences = {turn.id: turn.fence for turn in turns}
-                wakes = self.store.extend(fences, self.claim_ttl_s)
+                wakes = self.store.claims.extend(fences, self.claim_ttl_s)
                 there = {id: fence for id, fence in witnesses.items() if fence is not None}
-                return Found(there, wakes, self.store.held_by(self.worker))
+                return Found(there, wakes, self.store.claims.held_by(self.worker))
             except StoreError as problem:
                 self.narrator.unanswered(problem)
                 self._rest(tries, problem, began)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from rhythm.record import Record
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.worker.narration import Narrator
 from rhythm.worker.settings import WorkerSettings
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from rhythm.engine.payload import dump_trusted
 from rhythm.errors import StoreError
-from rhythm.store.base import Declaration, Store
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.workers import Declaration
 from rhythm.worker.handlers import Task
 
 UNKNOWN_S = 5.0  # before the database is asked again about a task that nobody had declared
@@ -24,7 +25,7 @@ class Declared:
 
     def publish(self) -> None:
         """Tells the others what the tasks of this worker are."""
-        self._store.declare([_declaration(task) for _, task in sorted(self._tasks.items())])
+        self._store.workers.declare([_declaration(task) for _, task in sorted(self._tasks.items())])
 
     def find(self, name: str) -> Declaration | None:
         """How a task was declared elsewhere; None if nobody has done so, or the database cannot be asked."""
@@ -36,7 +37,7 @@ class Declared:
     def _read(self) -> None:
         self._read_at = self._now()
         try:
-            self._known = {declaration.name: declaration for declaration in self._store.declared()}
+            self._known = {declaration.name: declaration for declaration in self._store.workers.declared()}
         except StoreError:  # what is known has to do; whoever commits the turn meets the problem too
             return
 

@@ -12,7 +12,8 @@ from typing import Any
 from rhythm.engine.payload import dump_trusted, load
 from rhythm.engine.rows import task_error
 from rhythm.ids import child_id
-from rhythm.store.base import Claim, TaskEnd
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.turns import TaskEnd
 from rhythm.store.lifecycle import COMPLETED, FAILED
 from rhythm.worker.attempts import Attempt, Attempts
 from rhythm.worker.context import Context
@@ -65,7 +66,7 @@ class Dispatcher:
         self.ownership.tasks[claim.id] = claim
         if task.ended:
             del self.ownership.tasks[claim.id]
-            return self.store.drop({claim.id: claim.fence})
+            return self.store.claims.drop({claim.id: claim.fence})
         if task.cancel_requested:
             return self.ownership.cancel_task(claim.id)
         if task.name not in self.tasks:

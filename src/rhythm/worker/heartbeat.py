@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from rhythm.record import Record
-from rhythm.store.base import Beat, Mine, Store
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.workers import Beat, Mine
 
 GAP = 3  # beats that must be missing before they count as an interruption
 
@@ -101,7 +102,7 @@ class Heartbeat:
         prolong = sent_at - self._prolonged_at >= self.settings.claim_ttl_s / 3
         if self.store is None:
             self.store = self._connect()
-        mine = self.store.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
+        mine = self.store.workers.beat(self.describe(), claims if prolong else {}, self.settings.claim_ttl_s)
         with self._lock:
             if prolong and not mine.locked:
                 self._prolonged_at = sent_at

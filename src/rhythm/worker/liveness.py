@@ -71,7 +71,7 @@ class Liveness:
         again = {id: fence for id, fence in unknown.items() if self._unknown.get(id) == fence}
         self._unknown = unknown
         if again:
-            self.store.release(again)
+            self.store.claims.release(again)
 
     def reconcile(self) -> None:
         """Compares what is owned here with what the database says, after a call without an answer.
@@ -81,13 +81,13 @@ class Liveness:
         """
         self._era = self.store.era
         ownership = self.ownership
-        mine, known = self.store.held_by(ownership.worker), ownership.fences()
+        mine, known = self.store.claims.held_by(ownership.worker), ownership.fences()
         for id, fence in known.items():
             if mine.get(id) != fence:
                 ownership.lose(id)
         ending = {end.id for end in ownership.ends}
         unknown = {id: fence for id, fence in mine.items() if known.get(id) != fence}
-        self.store.release({id: fence for id, fence in unknown.items() if id not in ending})
+        self.store.claims.release({id: fence for id, fence in unknown.items() if id not in ending})
         for workflow in ownership.workflows.values():
             workflow.stale = True
         ownership.unsure = False

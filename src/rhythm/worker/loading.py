@@ -8,7 +8,7 @@ from rhythm.engine.inputs import inputs_of, needed
 from rhythm.engine.rows import load_owned
 from rhythm.errors import InvalidProgram, NewerFormat
 from rhythm.ir.program import Program
-from rhythm.store.base import Loaded
+from rhythm.store.interfaces.turns import Loaded
 from rhythm.store.lifecycle import TERMINAL
 from rhythm.vm.snapshot import Snapshot, decode_snapshot
 from rhythm.worker.context import Context
@@ -32,12 +32,12 @@ class Loader:
         if not stale:
             return
         began = self.now()
-        rows = {row.id: row for row in self.store.load([each.id for each in stale])}
+        rows = {row.id: row for row in self.store.turns.load([each.id for each in stale])}
         here = [each for each in stale if self._take_row(each, rows.get(each.id), began)]
         if not here:
             return
-        outcomes = self.store.outcomes([needed(each.id, each.snapshot) for each in here])
-        mail = self.store.mail([each.id for each in here])
+        outcomes = self.store.turns.outcomes([needed(each.id, each.snapshot) for each in here])
+        mail = self.store.messages.mail([each.id for each in here])
         for each in here:
             ended, received = outcomes.get(each.id, ()), mail.get(each.id, ())
             row, seed = each.row, self.seed()
@@ -49,7 +49,7 @@ class Loader:
         """Whether there is anything to decide for the workflow."""
         if row is None or row.status >= TERMINAL:
             self.ownership.forget(workflow.id)
-            self.store.drop({workflow.id: workflow.fence})
+            self.store.claims.drop({workflow.id: workflow.fence})
             return False
         if row.fence > workflow.fence:
             self.ownership.lose(workflow.id)
@@ -69,7 +69,7 @@ class Loader:
         except NewerFormat as problem:
             self.narrator.complain("program_newer", row.id, f"{problem}; it is left to those")
             self.ownership.forget(row.id)
-            self.store.release({row.id: workflow.fence}, self.newer_retry_s)
+            self.store.claims.release({row.id: workflow.fence}, self.newer_retry_s)
             return False
         except InvalidProgram as problem:
             workflow.program = None

@@ -17,7 +17,10 @@ from typing import Any
 from rhythm.engine.planning import over_limit
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
-from rhythm.store.base import Beat, Claim, Committed, Declaration, Store, TurnCommit
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Committed, TurnCommit
+from rhythm.store.interfaces.workers import Beat, Declaration
 from rhythm.worker.attempts import Attempts, RunsHandlers
 from rhythm.worker.claiming import Claimer
 from rhythm.worker.committer import Committer
@@ -127,7 +130,7 @@ class Worker:
     def _park(self, workflows: list[OwnedWorkflow]) -> None:
         """Lets go of those that have nothing to do, unless something has happened meanwhile."""
         claims = [Claim(each.id, 0, "", each.fence, each.wakes, 0, 0) for each in workflows]
-        for answer in self.store.park(claims):
+        for answer in self.store.claims.park(claims):
             self.turns.follow(self.ownership.workflows[answer.id], answer, None)
 
     def _within_limits(self, answer: Committed, turn: TurnCommit) -> tuple[Committed, TurnCommit]:
@@ -144,9 +147,9 @@ class Worker:
         if idle or self.now() - self._checked_at < self.settings.look_s:
             return
         self._checked_at = self.now()
-        self.slots.paused = self.store.paused_queues()
+        self.slots.paused = self.store.workers.paused_queues()
         if ownership.tasks:
-            for id in sorted(self.store.cancelled(list(ownership.tasks))):
+            for id in sorted(self.store.turns.cancelled(list(ownership.tasks))):
                 ownership.cancel_task(id)
 
     # for whoever drives it
@@ -183,7 +186,7 @@ class Worker:
     def stop(self) -> None:
         """Gives everything back, and takes its leave: who has left is not waited for."""
         self.give_back()
-        self.store.leave(self.name)
+        self.store.workers.leave(self.name)
 
     def give_back(self) -> None:
         """Commits what has ended, and gives back what has not."""
@@ -197,7 +200,7 @@ class Worker:
                 self.committer.commit([], ends)
         finally:
             if claims:
-                self.store.release(claims)
+                self.store.claims.release(claims)
 
     def _beat(self) -> Beat:
         """How it is, for the others. Any thread."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from rhythm import __version__
 from rhythm.record import Record
-from rhythm.store.base import Queue
+from rhythm.store.interfaces.workers import Queue
 from rhythm.store.lifecycle import STATUS_NAMES
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -14,7 +14,7 @@ from rhythm.durations import show_duration
 from rhythm.engine.payload import load
 from rhythm.errors import StoreError
 from rhythm.ids import child_id
-from rhythm.store.base import LoadedTask, TurnCommit
+from rhythm.store.interfaces.turns import LoadedTask, TurnCommit
 from rhythm.store.lifecycle import BLOCKED, FAILED, STATUS_NAMES
 from rhythm.vm import commands as c
 from rhythm.vm.interpreter import Turn

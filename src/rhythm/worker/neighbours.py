@@ -10,7 +10,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 
 
 def _machine() -> str:
@@ -26,10 +26,10 @@ HOST, MACHINE = socket.gethostname(), _machine()
 
 def see_off(store: Store, crash_limit: int) -> list[str]:
     """Lets go of what workers of this machine have claimed whose processes have ended: their names."""
-    gone = [seen.worker for seen in store.workers() if seen.machine == MACHINE != "" and not lives(seen.pid)]
+    gone = [seen.worker for seen in store.workers.seen() if seen.machine == MACHINE != "" and not lives(seen.pid)]
     if gone:
-        store.leave(*gone)
-        store.rescue(AT_ONCE, crash_limit)
+        store.workers.leave(*gone)
+        store.maintenance.rescue(AT_ONCE, crash_limit)
     return gone
 
 

@@ -13,7 +13,8 @@ from rhythm.engine.planning import Planned, Position
 from rhythm.engine.rows import CANCELLED_ERROR
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
-from rhythm.store.base import Claim, Loaded, TaskEnd
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.turns import Loaded, TaskEnd
 from rhythm.store.lifecycle import CANCELLED
 from rhythm.vm import commands as c
 from rhythm.vm.machine import Inputs, Outcome

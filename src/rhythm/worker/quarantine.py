@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from rhythm.engine.payload import dump_trusted
 from rhythm.engine.rows import task_error
 from rhythm.record import Record
-from rhythm.store.base import Claim, LoadedTask, TaskEnd
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.turns import LoadedTask, TaskEnd
 from rhythm.store.lifecycle import FAILED
 from rhythm.worker.context import Context
 from rhythm.worker.ownership import Ownership

@@ -20,7 +20,11 @@ from rhythm.errors import ExecutionFailed, InvalidId, StoreError, UnknownExecuti
 from rhythm.ids import encode_id, problem_with_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.base import WORKFLOW, Execution, NewExecution, NewSignal, Store
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewSignal
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.lifecycle import WORKFLOW
 from rhythm.worker.executor import Handlers
 from rhythm.worker.handlers import Task
 from rhythm.worker.heartbeat import seconds
@@ -79,10 +83,10 @@ class Runner:
         id = id or encode_id(self.clock_us() // 1000, secrets.randbits(80))
         queue = self.settings.queues[0] if self.settings.one_queue else program.options.get("queue", self.settings.queues[0])
         new = NewExecution(id, WORKFLOW, name, queue, dump(inputs, "inputs"), program.version, timeout_s=program.options.get("timeout"))
-        return self.store.start([new])[0].id
+        return self.store.executions.start([new])[0].id
 
     def execution(self, id: str) -> Execution:
-        execution = self.store.get([id]).get(id)
+        execution = self.store.reading.get([id]).get(id)
         if execution is None:
             raise UnknownExecution(f"there is no execution {id!r}")
         return execution
@@ -115,7 +119,7 @@ class CheckpointingRunner(Runner):
     def register(self, programs: Mapping[str, tuple[Program, str]]) -> None:
         from rhythm.engine.definitions import definition_of
 
-        self.store.register([definition_of(program, source, name) for name, (program, source) in programs.items()])
+        self.store.definitions.register([definition_of(program, source, name) for name, (program, source) in programs.items()])
 
     def program(self, name: str, version: str | None) -> Program | None:
         """A program by its version, kept once it is loaded; without a version, the one that is current now."""
@@ -227,7 +231,7 @@ class InProcessRunner(Runner):
         """How the workflow has ended. The signals are in its mailbox from the start."""
         id = self.start(name, inputs)
         for i, (signal, payload) in enumerate(signals):
-            self.store.signal(NewSignal(f"given-{i}", id, signal, dump(payload, f"the signal `{signal}`")), len(signals))
+            self.store.messages.signal(NewSignal(f"given-{i}", id, signal, dump(payload, f"the signal `{signal}`")), len(signals))
         try:
             while self._go_on():
                 pass
@@ -254,16 +258,16 @@ class InProcessRunner(Runner):
 
     def untaken(self, id: str) -> list[str]:
         """The names of signals that an execution has never taken."""
-        return [mail.name for mail in self.store.mail([id]).get(id, ())]
+        return [mail.name for mail in self.store.messages.mail([id]).get(id, ())]
 
     def _go_on(self) -> bool:
         """Does what there is to do next; false when nothing can happen any more."""
-        fired, due = self.store.fire_timers(BATCH)
+        fired, due = self.store.maintenance.fire_timers(BATCH)
         if self.worker.run_round() or fired:
             return True
         if self.worker.attempts.running:
             self._wait_for_handlers(due)
-        elif not self.store.sweep(BATCH):
+        elif not self.store.maintenance.sweep(BATCH):
             if due is None:
                 return False
             self.clock.wait_until(due)

@@ -21,7 +21,7 @@ from rhythm.errors import InvalidProgram, StoreError, UnknownWorkflow
 from rhythm.ids import encode_id
 from rhythm.ir.program import Program
 from rhythm.record import Record
-from rhythm.store.base import Store
+from rhythm.store.interfaces.store import Store
 from rhythm.store.lifecycle import TERMINAL
 from rhythm.store.schedules import Fire, Firing
 from rhythm.worker.heartbeat import Heartbeat
@@ -89,7 +89,7 @@ class Timers(Service):
         self.due_us: int | None = None
 
     def run_once(self, now: float) -> Counts:
-        fired, self.due_us = self.store.fire_timers(self.batch, self.late)
+        fired, self.due_us = self.store.maintenance.fire_timers(self.batch, self.late)
         return {"fired": fired}
 
     def rest_s(self, counts: Counts) -> float:
@@ -111,7 +111,7 @@ class Scheduler(Service):
         self._told: set[tuple[str, str]] = set()
 
     def run_once(self, now: float) -> Counts:
-        names, next_s = self.store.due_schedules(self.batch, list(self.unable))
+        names, next_s = self.store.schedules.due(self.batch, list(self.unable))
         fires, again = self._fire(names) if names else ([], [])
         for fire in fires:
             if fire.outcome == "missed":
@@ -133,7 +133,7 @@ class Scheduler(Service):
         """What became of the slots of these schedules, and which of them must be looked at again.
 
         What to do is worked out here, however long that takes; no transaction is open meanwhile."""
-        due = self.store.look_at_schedules(names)
+        due = self.store.schedules.look_at(names)
         programs = {each.schedule.name: self._program(each.schedule.name, each.schedule.workflow) for each in due}
         known = [each for each in due if programs[each.schedule.name] is not UNREADABLE]
         firings = schedules.plan(known, programs, self._new_id, self.unable)
@@ -143,7 +143,7 @@ class Scheduler(Service):
     def _write(self, firings: Sequence[Firing]) -> tuple[list[Fire], list[str]]:
         """All in one transaction; if there is one that cannot be written, each in its own."""
         try:
-            return self.store.fire_schedules(firings)
+            return self.store.schedules.fire(firings)
         except StoreError:
             raise
         except Exception as problem:
@@ -208,7 +208,7 @@ class Rescuer(Service):
     def _tell(self, ids: Sequence[str]) -> None:
         some = ", ".join(ids[:NAMED]) + (f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else "")
         self.observe("executions_rescued", "", f"{len(ids):,} taken back from workers that are gone: {some}")
-        for id, row in self.store.get(ids).items():
+        for id, row in self.store.reading.get(ids).items():
             if row.error is not None and (error := load(row.error))["code"] == "Crashed":
                 self.observe("execution_quarantined", id, f"{row.name}: {error['message']}")
 
@@ -227,7 +227,7 @@ class Sweeper(Service):
         self.after = ""  # where the next batch begins
 
     def run_once(self, now: float) -> Counts:
-        ids = self.store.parked(self.after, self.batch)
+        ids = self.store.maintenance.parked(self.after, self.batch)
         self.after = ids[-1] if len(ids) == self.batch else ""
         woken = self._recheck(ids) if ids else []
         for id in woken:
@@ -238,18 +238,18 @@ class Sweeper(Service):
         return BETWEEN_BATCHES_S if self.after else self.every_s
 
     def _recheck(self, ids: list[str]) -> list[str]:
-        rows = {row.id: row for row in self.store.load(ids) if row.status < TERMINAL and not row.paused}
+        rows = {row.id: row for row in self.store.turns.load(ids) if row.status < TERMINAL and not row.paused}
         parked = {id: snapshot for id, row in rows.items() if (snapshot := snapshot_of(row)) is not None}
-        outcomes = self.store.outcomes([needed(id, snapshot) for id, snapshot in parked.items()])
-        mail = self.store.mail(list(parked))
+        outcomes = self.store.turns.outcomes([needed(id, snapshot) for id, snapshot in parked.items()])
+        mail = self.store.messages.mail(list(parked))
         awaited = [(id, n) for id, snapshot in parked.items() for n in timers_of(snapshot.awaiting)]
-        gone = self.store.without_rows(awaited) if awaited else []
+        gone = self.store.maintenance.without_rows(awaited) if awaited else []
         stuck = {id: rows[id].seq for id, _ in gone}
         for id, snapshot in parked.items():
             program = self.programs(rows[id].name, rows[id].version)
             if program and could_go_on(rows[id], program, snapshot, outcomes.get(id, ()), mail.get(id, ())):
                 stuck[id] = rows[id].seq
-        return self.store.mend(stuck, gone) if stuck else []
+        return self.store.maintenance.mend(stuck, gone) if stuck else []
 
 
 class Pruner(Service):
@@ -261,7 +261,7 @@ class Pruner(Service):
         self.store, self.batch, self.every_s, self.retention_s = store, settings.batch, settings.prune_every_s, retention_s
 
     def run_once(self, now: float) -> Counts:
-        return {"pruned": self.store.prune(self.retention_s, self.batch)}
+        return {"pruned": self.store.maintenance.prune(self.retention_s, self.batch)}
 
     def rest_s(self, counts: Counts) -> float:
         return BETWEEN_BATCHES_S if counts["pruned"] == self.batch else self.every_s
@@ -276,7 +276,7 @@ class Forgetter(Service):
         self.store, self.batch, self.every_s, self.retention_s = store, settings.batch, settings.prune_every_s, retention_s
 
     def run_once(self, now: float) -> Counts:
-        return {"forgotten": self.store.prune_events(self.retention_s, self.batch)}
+        return {"forgotten": self.store.maintenance.prune_events(self.retention_s, self.batch)}
 
     def rest_s(self, counts: Counts) -> float:
         return BETWEEN_BATCHES_S if counts["forgotten"] == self.batch else self.every_s
@@ -336,13 +336,13 @@ class Services:
         return any(counts.values())
 
     def _may(self, service: Service) -> bool:
-        return not service.leased or self.store.lease(service.name, self.holder, 2 * service.every_s)
+        return not service.leased or self.store.workers.lease(service.name, self.holder, 2 * service.every_s)
 
     def close(self) -> None:
         """Lets others have what only one does at a time, without waiting for the leases to expire."""
         for service in self.services:
             if service.leased:
-                self.store.lease(service.name, self.holder, 0.0)
+                self.store.workers.lease(service.name, self.holder, 0.0)
 
     def _failed(self, service: Service, now: float, problem: Exception) -> bool:
         before = self.health[service.name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rhythm.limits import DEFAULT_LIMITS, Limits
-from rhythm.store.base import TaskEnd, TurnCommit
+from rhythm.store.interfaces.turns import TaskEnd, TurnCommit
 from rhythm.worker.events import tell
 
 

@@ -7,7 +7,10 @@ from typing import Any
 from rhythm.engine.payload import load
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import leaves
-from rhythm.store.base import WORKFLOW, Execution, Needed, Store
+from rhythm.store.interfaces.reading import Execution
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import Needed
+from rhythm.store.lifecycle import WORKFLOW
 
 SHOWN = 5  # waits of one that is stuck
 
@@ -15,9 +18,11 @@ SHOWN = 5  # waits of one that is stuck
 def why_stuck(store: Store, execution: Execution) -> str:
     """What it waits for, or the child that it waits for does."""
     waits_for = list(leaves(load(execution.awaiting)))
-    ended = {outcome.n for outcome in store.outcomes([Needed(execution.id, [leaf["n"] for leaf in waits_for])], brief=True)[execution.id]}
-    children = {child.id: child for child in store.children(execution.id)}
-    events = {wait.n: wait for wait in store.waits(execution.id)}
+    ended = {
+        outcome.n for outcome in store.turns.outcomes([Needed(execution.id, [leaf["n"] for leaf in waits_for])], brief=True)[execution.id]
+    }
+    children = {child.id: child for child in store.reading.children(execution.id)}
+    events = {wait.n: wait for wait in store.messages.waits(execution.id)}
     waits: list[str] = []
     for leaf in waits_for:
         child = children.get(child_id(execution.id, leaf["n"]))

@@ -10,7 +10,8 @@ from typing import Any
 
 from rhythm.engine.rows import task_error
 from rhythm.errors import StoreError
-from rhythm.store.base import Store, TaskEnd
+from rhythm.store.interfaces.store import Store
+from rhythm.store.interfaces.turns import TaskEnd
 from rhythm.worker.current import Current
 from rhythm.worker.ended import Ended
 
@@ -26,7 +27,7 @@ class Transactional:
 
     def __call__(self, attempt: Callable[[], Ended]) -> Ended:
         try:
-            outcome = self.store.complete_within(lambda connection: self._work(attempt, connection))
+            outcome = self.store.turns.complete_within(lambda connection: self._work(attempt, connection))
         except StoreError as problem:
             # Whether it was committed shows when the worker ends the attempt: the row is gone then, and nothing follows.
             return Ended(error=task_error(self.current.task, str(problem)), retry=True, delay_s=LATER_S)

@@ -16,15 +16,10 @@ from rhythm.engine.rows import NOTHING_ENDED, EndedTasks, Known, Names, OwnedEnd
 from rhythm.errors import StoreError, UnknownWorkflow
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
-from rhythm.store.base import (
-    TASK,
-    Claim,
-    Committed,
-    Declaration,
-    Done,
-    TurnCommit,
-)
-from rhythm.store.lifecycle import CANCELLED, COMPLETED, ORDERLY
+from rhythm.store.interfaces.claims import Claim
+from rhythm.store.interfaces.turns import Committed, Done, TurnCommit
+from rhythm.store.interfaces.workers import Declaration
+from rhythm.store.lifecycle import CANCELLED, COMPLETED, ORDERLY, TASK
 from rhythm.vm.interpreter import Suspended, advance
 from rhythm.vm.machine import Inputs, Outcome
 from rhythm.worker.attempts import Attempts

@@ -22,11 +22,13 @@ from rhythm.store.postgres.hints import channel_of, notify, written
 from rhythm.store.rows import STORED, Statements
 from rhythm.store.sqlfile import statements
 
+PACKAGE = "rhythm.store.postgres"
+
 # Values go in binary (`%b`): as text, escaping the arrays of a batch takes longer than everything else that is done with them.
 SQL = {
     name: re.sub(r"%\((\w+)\)s", r"%(\1)b", text).encode()
     for file in ("queries.sql", "approvals.sql", "access.sql", "schedules.sql", "events.sql", "operating.sql")
-    for name, text in statements("rhythm.store.postgres", file).items()
+    for name, text in statements(PACKAGE, file).items()
 }
 NAMED = Statements(STORED)
 TRIES = 20  # of a transaction that met another one
@@ -141,6 +143,10 @@ class Connection:
 
     def all(self, name: str, /, **values: Any) -> list[Row]:
         return self.rows(SQL[name], values)
+
+    def ask(self, name: str, /, **values: Any) -> list[Row]:
+        """One statement that needs no transaction around it."""
+        return self.alone(lambda: self.all(name, **values))
 
     def rows(self, text: bytes, values: Mapping[str, Any]) -> list[Row]:
         """The rows of a statement, with its columns."""

@@ -10,8 +10,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rhythm.store.base import NewEvent
 from rhythm.store.events import PAGE, Event, Match, Wait, keys_of, matches
+from rhythm.store.interfaces.messages import NewEvent
 from rhythm.store.lifecycle import EVENT_CAME
 from rhythm.store.postgres.connection import AgainError
 from rhythm.store.postgres.rows import LAST, Rows

@@ -7,31 +7,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from rhythm.ids import child_id
-from rhythm.limits import Limits
 from rhythm.store.access import Act, Actor
 from rhythm.store.acts import sending_acts
 from rhythm.store.approvals import message_of
 from rhythm.store.attributes import with_attributes
-from rhythm.store.base import (
-    Committed,
-    Done,
-    NewEvent,
-    NewSignal,
-    TaskEnd,
-    TurnCommit,
-)
-from rhythm.store.blobs import inline, is_large
+from rhythm.store.blobs import inline
 from rhythm.store.events import key_of
 from rhythm.store.families import COUNT_EVERY_US, counted, full_family, many_children, may_have_many
+from rhythm.store.interfaces.messages import NewEvent, NewSignal
+from rhythm.store.interfaces.turns import Committed, Done, TaskEnd, TurnCommit
 from rhythm.store.lifecycle import TurnEnd, has_ended
 from rhythm.store.postgres.exchange import Exchange
 from rhythm.store.postgres.rows import US, Known, Range, Rows, end_of
 from rhythm.store.provenance import NOBODY, Sender
 from rhythm.store.rows import fields, records
+from rhythm.store.steps import STEP
 from rhythm.store.verdicts import (
     Again,
     Ended,
@@ -51,21 +44,6 @@ class Member(Known):
     terminated: bool  # it is, or is below, one that was terminated
 
 
-# What the statement `step` writes of a turn. Whatever a turn has besides these takes the full way: a
-# field that is added to `TurnCommit` is never lost here, it makes turns slow until `step` writes it.
-STEP = ("id", "seq", "fence", "status", "worker", "cause", "statement", "snapshot", "owned", "awaiting")
-STEP_FIELDS = frozenset((*STEP, "done", "end", "wakes"))  # the answer tells the wakes that there are
-_OTHERS = tuple(name for name in TurnCommit._fields if name not in STEP_FIELDS)
-_others_of = attrgetter(*_OTHERS)
-_UNUSED = _others_of(TurnCommit)  # their defaults
-
-
-def is_step(turn: TurnCommit) -> bool:
-    """Whether its holder just goes on with tasks of its own: nothing but its context and finished rows is written."""
-    fits = turn.owned is not None and not is_large(turn.snapshot)
-    return turn.end == "own" and fits and _others_of(turn) == _UNUSED
-
-
 def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
     """Turns that are all steps: one statement, without a lock on any ready row."""
     columns: dict[str, list[Any]] = {name: [getattr(turn, name) for turn in turns] for name in STEP}
@@ -79,8 +57,8 @@ def steps(rows: Rows, turns: Sequence[TurnCommit]) -> list[Committed]:
 class Flush:
     """One group commit, inside its transaction."""
 
-    def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], limits: Limits) -> None:
-        self.rows, self.db, self.turns, self.ends, self.limits = rows, rows.db, turns, ends, limits
+    def __init__(self, rows: Rows, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> None:
+        self.rows, self.db, self.turns, self.ends, self.limits = rows, rows.db, turns, ends, rows.limits
         self.acts: list[tuple[Actor, list[Act]]] = []  # for the audit
         self.contributions: list[tuple[str, tuple[str, ...]]] = []
         self.exchange = Exchange(rows, [event for turn in turns for event in turn.events], self._waited())

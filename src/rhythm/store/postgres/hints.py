@@ -23,7 +23,7 @@ import psycopg
 from psycopg import sql
 
 from rhythm.errors import StoreError
-from rhythm.store.base import Listening
+from rhythm.store.interfaces.store import Listening
 from rhythm.store.postgres.connecting import Session
 
 log = logging.getLogger("rhythm.store")

@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
 from rhythm.store.access import Actor, StoredToken, authorise
 from rhythm.store.approvals import StoredApproval, notice
-from rhythm.store.base import FREE, SYSTEM_QUEUE, TASK, WORKFLOW, NewExecution
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
-from rhythm.store.lifecycle import is_orderly
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE
+from rhythm.store.interfaces.executions import NewExecution, Started
+from rhythm.store.lifecycle import FREE, TASK, WORKFLOW, has_ended, is_orderly
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, AgainError, Connection
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS, Sender, SendingFamily, sending_turn
 from rhythm.store.rows import fields, record_of, records, records_with
-from rhythm.store.verdicts import Ended, HistoryRow
+from rhythm.store.verdicts import BY_REQUEST, Ended, HistoryRow, end_of_cancelled
 
 US = 1_000_000
 LAST = 2**62  # a child number beyond all others
@@ -76,8 +78,8 @@ class Range(Record):
 class Rows:
     """The shared steps of transactions on one connection."""
 
-    def __init__(self, db: Connection) -> None:
-        self.db = db
+    def __init__(self, db: Connection, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.db, self.limits = db, limits
 
     def known(self, ids: Iterable[str]) -> list[Known]:
         """Those of these executions that there are."""
@@ -133,6 +135,19 @@ class Rows:
         )
         return created
 
+    def existing(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]:
+        """Some were there before, or twice in the batch: of those with one id, the first has made it."""
+        asked = [dict(id=new.id, name=new.name, key=new.key) for new in executions]
+        existing = {i: (id, name) for i, id, name in self.db.batch("existing_executions", asked)}
+        answer = []
+        for i, new in enumerate(executions):
+            if i not in existing:
+                raise AgainError  # it was deleted meanwhile
+            id, name = existing[i]
+            answer.append(Started(id, created=new.id in created, name=name))
+            created.discard(new.id)
+        return answer
+
     def insert(self, executions: Sequence[NewExecution], now: int | None, actor: Actor | None = None) -> tuple[set[str], int]:
         """The rows of executions and their contexts, but none to claim: which are new, and when that was."""
         rows = self._inserted([new_execution(new) for new in executions], now, actor)
@@ -183,6 +198,21 @@ class Rows:
         return {id: sending_turn(family) for family, id in records_with(SendingFamily, rows, "id")}
 
     # ending
+
+    def cancel(self, ids: Sequence[str]) -> dict[str, bool]:
+        """Asks executions to end. False: it has ended already; one that does not exist is left out."""
+        known = self.known(ids)
+        if not known:
+            return {}
+        tasks = [(each.id, each.parent_id) for each in known if end_of_cancelled(each.type)]
+        workflows = [each.id for each in known if end_of_cancelled(each.type) is None and not has_ended(each.status)]
+        self.lock([*workflows, *(id for row in tasks for id in row)])
+        now = known[0].now
+        self.wake(workflows, now)
+        flagged = {id for (id,) in self.db.all("flag_cancel", ids=sorted(each.id for each in known), now=now)}
+        self.free_delayed(workflows)
+        self.end_unclaimed([id for id, _ in tasks if id in flagged], BY_REQUEST, now)
+        return {each.id: each.id in flagged for each in known}
 
     def finish(self, ends: Sequence[End], now: int) -> set[str]:
         """The one way to a terminal status; it wakes the parents. The ids of those that had not ended before."""
@@ -250,3 +280,8 @@ class Rows:
 
 def end_of(id: str, ended: Ended, fence: int | None = None, worker: str | None = None, attempt: int = 0, took_us: int = 0) -> End:
     return End(id, ended.status, ended.value, fence, worker, attempt, took_us)
+
+
+def claim_rows(claims: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Claims (id -> fence), for a batch."""
+    return [dict(id=id, fence=fence) for id, fence in claims.items()]

@@ -6,37 +6,30 @@ The rows of schedules are locked before anything else, in the order of their nam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from rhythm.store.access import Actor
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.schedules import ScheduleStore
 from rhythm.store.postgres.connecting import Row
-from rhythm.store.postgres.session import Session, alone, transaction
+from rhythm.store.postgres.role import PostgresRole
+from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
 
-if TYPE_CHECKING:
-    from rhythm.store.access import Act, Actor
-    from rhythm.store.base import Definition, NewExecution, Started
 
-
-class PostgresSchedules(Session):
-    if TYPE_CHECKING:  # of the store and its other parts
-
-        def _record(self, actor: Actor | None, acts: Sequence[Act], now: int | None = None) -> None: ...
-        def _cancel(self, ids: Sequence[str]) -> dict[str, bool]: ...
-        def _found(self, executions: Sequence[NewExecution], created: set[str]) -> list[Started]: ...
-
+class PostgresSchedules(PostgresRole, ScheduleStore):
     @alone
-    def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
+    def named(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
         found = _read(self.db.all("schedules", names=list(names)))
         now = found[0][2] if found else self.db.now()
         return [schedule for schedule, _, _ in found], now
 
     @alone
-    def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
+    def after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
         return records(Schedule, self.db.all("schedules_after", after=after, limit=limit, brief=brief))
 
     @alone
-    def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
+    def look_at(self, names: Sequence[str]) -> list[Due]:
         found = _read(self.db.all("schedules", names=list(names)))
         running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
         for name, id in self.db.all("running_fires", names=list(names)):
@@ -48,14 +41,14 @@ class PostgresSchedules(Session):
         return records(Fire, self.db.all("fires", name=name, limit=limit))
 
     @transaction
-    def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
+    def change(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
         self.db.lock(f"rhythm.{self.db.schema}.schedule.{name}")  # of one that is not there yet there is no row to lock
         found = _read(self.db.all("lock_schedules", names=[name]))
         before, now = next((schedule for schedule, _, _ in found), None), self.db.now()
         after = change(before, now)
         if after != before:
             self._put_schedules({name: after})
-            self._record(actor, [changed(action, name, before, after)], now)
+            self.auditor.record(actor, [changed(action, name, before, after)], now)
         return after
 
     def _put_schedules(self, schedules: Mapping[str, Schedule | None]) -> None:
@@ -63,19 +56,13 @@ class PostgresSchedules(Session):
         if gone := [name for name, schedule in schedules.items() if schedule is None]:
             self.db.do("delete_schedules", names=gone)
 
-    def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
-        """Within the transaction of a registration."""
-        workflows = [definition.name for definition in definitions]
-        found = _read(self.db.all("lock_schedules_of", workflows=workflows))
-        self._put_schedules(registered([schedule for schedule, _, _ in found], self.db.now()))
-
-    def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
-        rows = self._all("due_schedules", limit=limit, without=list(without))
+    def due(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
+        rows = self.db.ask("due_schedules", limit=limit, without=list(without))
         due = [name for name, at, now in rows if at is None or at <= now]
         return list(dict.fromkeys(due)), min(((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None)
 
     @transaction
-    def fire_schedules(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
+    def fire(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
         if actor is None:
             self.db.hasten()
         names = [firing.name for firing in firings]
@@ -84,13 +71,13 @@ class PostgresSchedules(Session):
         now = next((now for _, _, now in rows), 0)
         held = {each.name: each for each in firings if each.name in revisions and each.revision in (None, revisions[each.name])}
         fires = self._fire_slots(list(held.values()), now) if held else []
-        self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
+        self.auditor.record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
         return fires, [name for name in names if name not in held]
 
     def _fire_slots(self, firings: Sequence[Firing], now: int) -> list[Fire]:
         self.db.do("settle_fires", names=[firing.name for firing in firings])
         if cancels := [id for firing in firings for id in firing.cancels]:
-            self._cancel(cancels)
+            self.rows.cancel(cancels)
         fires = self._start_slots(self._unknown_slots([fire for firing in firings for fire in firing.fires]))
         self.db.batch("insert_fires", [fields(fire) for fire in fires if fire.outcome != REPEATED], now=now)
         moved = [dict(name=each.name, revision=each.revision, next_at=each.next_at, queued_at=each.queued_at) for each in firings]
@@ -110,8 +97,14 @@ class PostgresSchedules(Session):
         created = self.rows.start(starts, None) if starts else set()
         ids = {start.id: start.id for start in starts}
         if len(created) < len(starts):
-            ids = {start.id: found.id for start, found in zip(starts, self._found(starts, created), strict=True)}
+            ids = {start.id: found.id for start, found in zip(starts, self.rows.existing(starts, created), strict=True)}
         return [each.fire if each.start is None else each.started(ids[each.start.id]) for each in new]
+
+    def register(self, definitions: Sequence[Definition], registered: Registered) -> None:
+        """Within the transaction of a registration."""
+        workflows = [definition.name for definition in definitions]
+        found = _read(self.db.all("lock_schedules_of", workflows=workflows))
+        self._put_schedules(registered([schedule for schedule, _, _ in found], self.db.now()))
 
 
 def _read(rows: list[Row]) -> list[tuple[Schedule, int, int]]:

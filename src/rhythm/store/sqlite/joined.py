@@ -1,4 +1,4 @@
-"""The store on the connection of a caller who commits or rolls back: what is started there comes with the caller's own data."""
+"""A session on the connection of a caller who commits or rolls back: what is started there comes with the caller's own data."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rhythm.store.sqlite.session import Clock, some
-from rhythm.store.sqlite.store import SqliteStore
+from rhythm.store.sqlite.session import Clock, Session, some
 
 
-class JoinedStore(SqliteStore):
-    """Executions, on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
+class JoinedSession(Session):
+    """A session on somebody else's connection, inside its transaction: it commits nothing, and undoes only what it did itself."""
 
     def __init__(self, path: str, clock: Clock, connection: Any) -> None:
         if not isinstance(connection, sqlite3.Connection):
             raise TypeError(f"`connection` must be a sqlite3 connection to {path}, not {type(connection).__name__}")
-        self.path, self.clock, self._db, self._lock = path, clock, connection, threading.RLock()
+        self.path, self.clock, self.connection, self.lock = path, clock, connection, threading.RLock()
         file = self._cursor().execute("PRAGMA database_list").fetchone()[2]
         if path == ":memory:" or not file or not os.path.samefile(file, path):
             raise ValueError(f"`connection` leads to {file or 'a database in memory'}, the executions are in {path}: use the same file")
@@ -28,30 +27,30 @@ class JoinedStore(SqliteStore):
         """It is not ours to close."""
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        if not self._db.in_transaction:
-            if self._db.isolation_level is None:
+    def transaction(self) -> Iterator[None]:
+        if not self.connection.in_transaction:
+            if self.connection.isolation_level is None:
                 raise ValueError("`connection` commits every statement by itself: begin a transaction first")
-            self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute("SAVEPOINT rhythm")
+            self.connection.execute("BEGIN IMMEDIATE")
+        self.connection.execute("SAVEPOINT rhythm")
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK TO rhythm")
+            self.connection.execute("ROLLBACK TO rhythm")
             raise
         finally:
-            self._db.execute("RELEASE rhythm")
+            self.connection.execute("RELEASE rhythm")
 
-    def _fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
+    def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
         """Its owner's problems are its owner's: what SQLite says is passed on as it is."""
         cursor = self._cursor().execute(text, args)
         return cursor.fetchall(), cursor
 
-    def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
-        return some(self._run(text, args)[0], most_bytes)
+    def read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
+        return some(self.run(text, args)[0], most_bytes)
 
     def _cursor(self) -> sqlite3.Cursor:
         """One that gives plain rows, whatever rows the owner of the connection likes."""
-        cursor = self._db.cursor()
+        cursor = self.connection.cursor()
         cursor.row_factory = None
         return cursor

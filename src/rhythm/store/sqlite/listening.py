@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 
-from rhythm.store.base import Listening
+from rhythm.store.interfaces.store import Listening
 
 LOOK_S = 0.02  # a look takes microseconds
 RETRY_S = 1.0

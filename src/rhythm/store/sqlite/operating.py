@@ -1,4 +1,4 @@
-"""What operators do to many executions, on SQLite."""
+"""Selections, the doctor and health on SQLite."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rhythm.store.operating import OperatingStore, Selection, Standing
+from rhythm.store.doctor import Finding, Judge, examine
+from rhythm.store.interfaces.operating import Health, OperatingStore, Selection, Silent, Standing
 from rhythm.store.rows import records
-from rhythm.store.sqlite.session import SQL, Session
+from rhythm.store.sqlite.doctor import doctor_sql, queue_rows, snapshot
+from rhythm.store.sqlite.role import SqliteRole
+from rhythm.store.sqlite.session import SQL
 
 CONDITIONS = {
     "statuses": "status IN (SELECT value FROM json_each(:statuses))", "workflow": "name = :workflow", "queue": "queue = :queue",
@@ -22,18 +25,28 @@ CONDITIONS = {
 }  # fmt: skip
 
 
-class SqliteOperating(Session, OperatingStore):
+class SqliteOperating(SqliteRole, OperatingStore):
     def count(self, selection: Selection) -> tuple[int, int]:
-        found = self._read(f"SELECT count(*) FROM {_meant(selection)}", _values(selection))
-        return found[0][0], self.clock()
+        found = self.db.read(f"SELECT count(*) FROM {_meant(selection)}", _values(selection))
+        return found[0][0], self.db.clock()
 
     def select(self, selection: Selection, after: tuple[int, str], limit: int) -> list[tuple[int, str]]:
         text = f"SELECT created_at, id FROM {_meant(selection)} AND (created_at, id) > (:at, :id) ORDER BY created_at, id LIMIT :limit"
-        return self._read(text, {**_values(selection), "at": after[0], "id": after[1], "limit": limit})
+        return self.db.read(text, {**_values(selection), "at": after[0], "id": after[1], "limit": limit})
 
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
-        found = records(Standing, self._read(SQL["standing"], (json.dumps(list(ids)),)))
+        found = records(Standing, self.db.read(SQL["standing"], (json.dumps(list(ids)),)))
         return {standing.id: standing for standing in found}
+
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        with snapshot(self.db) as ask:
+            return examine(ask, doctor_sql(), self.db.clock(), grace_s, judge)
+
+    def health(self) -> Health:
+        with snapshot(self.db) as ask:
+            now = self.db.clock()
+            silent = tuple(records(Silent, ask("silent", now=now)))
+            return Health(now, ask("count_executions")[0][0], tuple(queue_rows(ask, now)), silent=silent)
 
 
 def _meant(selection: Selection) -> str:

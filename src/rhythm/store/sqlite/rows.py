@@ -1,15 +1,22 @@
-"""What several transactions have in common: starting and waking. Always inside a transaction."""
+"""What several transactions have in common: starting, waking, ending. Always inside a transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
+from rhythm.limits import DEFAULT_LIMITS, Limits
 from rhythm.record import Record
-from rhythm.store.base import DELAYED, FREE, WORKFLOW, NewExecution, Started
+from rhythm.store.approvals import StoredApproval, notice
 from rhythm.store.blobs import inline, is_large
 from rhythm.store.columns import new_execution
+from rhythm.store.interfaces.executions import NewExecution, Started
+from rhythm.store.lifecycle import DELAYED, FREE, TASK, WORKFLOW, has_ended, is_orderly
 from rhythm.store.provenance import EVERYBODY, MAX_CONTRIBUTORS
-from rhythm.store.sqlite.session import US, Session
+from rhythm.store.rows import records
+from rhythm.store.sqlite.session import SQL, US, Session
+from rhythm.store.verdicts import Ended, HistoryRow, end_of_cancelled, result_and_error
+
+LAST = 2**62  # a child number beyond all others
 
 
 class Known(Record):
@@ -23,40 +30,139 @@ class Known(Record):
     started: bool
 
 
-class Rows(Session):
-    """The shared steps of transactions."""
+class Rows:
+    """The shared steps of transactions on one connection."""
 
-    def _find(self, id: str) -> Known | None:
-        return self._first(Known, "status_of", id)
+    def __init__(self, db: Session, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.db, self.limits = db, limits
 
-    def _start(self, new: NewExecution, now: int) -> Started:
+    def find(self, id: str) -> Known | None:
+        return self.db.first(Known, "status_of", id)
+
+    def known(self, ids: Sequence[str]) -> dict[str, Known]:
+        return {id: found for id in ids if (found := self.find(id))}
+
+    def start(self, new: NewExecution, now: int) -> Started:
         row = new_execution(new) | {"now": now}
-        if not self._one("insert_execution", row):
-            id, name = self._one("existing_execution", row)
+        if not self.db.one("insert_execution", row):
+            id, name = self.db.one("existing_execution", row)
             return Started(id, created=False, name=name)
         if new.type == WORKFLOW:
-            self._all("insert_context", new.id, inline(new.snapshot), now)
-            self._insert_blob(new.id, new.snapshot)
-        self._contribute(new.id, new.contributors, now)
+            self.db.all("insert_context", new.id, inline(new.snapshot), now)
+            self.insert_blob(new.id, new.snapshot)
+        self.contribute(new.id, new.contributors, now)
         if not new.held:
-            self._make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
+            self.make_ready(new.id, new.type, new.queue, new.priority, new.attempt, now, new.delay_s, new.crashes)
         return Started(new.id, created=True)
 
-    def _make_ready(
+    def make_ready(
         self, id: str, kind: int, queue: str, priority: int, attempt: int, now: int, delay_s: float = 0.0, crashes: int = 0
     ) -> None:
         state, due_at = (DELAYED, now + int(delay_s * US)) if delay_s > 0 else (FREE, None)
-        self._all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
+        self.db.all("insert_ready", id, kind, queue, priority, now, state, due_at, attempt, crashes)
 
-    def _contribute(self, id: str, people: Iterable[str], now: int) -> None:
+    def contribute(self, id: str, people: Iterable[str], now: int) -> None:
         """These people have given data to an execution: to all of its family."""
         for person in people:
             values = {"id": id, "person": person, "most": MAX_CONTRIBUTORS, "everybody": EVERYBODY, "now": now}
-            self._all("insert_contributor", values)
+            self.db.all("insert_contributor", values)
 
-    def _wake(self, id: str, now: int) -> None:
-        self._all("wake", id, 0, now)
+    def wake(self, id: str, now: int) -> None:
+        self.db.all("wake", id, 0, now)
 
-    def _insert_blob(self, id: str, snapshot: bytes | None) -> None:
+    def insert_blob(self, id: str, snapshot: bytes | None) -> None:
         if is_large(snapshot):
-            self._all("insert_blob", id, snapshot)
+            self.db.all("insert_blob", id, snapshot)
+
+    def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
+        expires = self.db.clock() + int(ttl_s * US)
+        found = {id: self.db.one("extend", expires, id, fence) for id, fence in claims.items()}
+        return {id: row[0] for id, row in found.items() if row}
+
+    def cancel(self, id: str, known: Known | None, now: int) -> bool:
+        if known is None or has_ended(known.status):
+            return False
+        self.db.all("flag_cancel", {"id": id, "now": now})
+        ended = end_of_cancelled(known.type)
+        if ended is None:
+            self.db.all("free_delayed", id)
+            self.wake(id, now)
+        elif not self.runs(id):
+            self.db.all("delete_ready", id)
+            self.finish(id, ended, now)
+        return True
+
+    def runs(self, id: str) -> bool:
+        return bool(self.db.run("SELECT 1 FROM ready WHERE id = ? AND state = 1", (id,))[0])
+
+    def flag(self, id: str, first: int, last: int, now: int, wakes: bool = True) -> None:
+        """Asks children to end. A turn never touches its children's ready rows, but for the wake of a workflow."""
+        self.db.all("cancel_timers", now, id, first, last)
+        self.db.all("cancel_waits", now, id, first, last)
+        self.db.all("cancel_approvals", now, id, first, last)
+        for child, type in self.db.all("flag_children", {"id": id, "first": first, "last": last, "now": now}):
+            if type == WORKFLOW and wakes:
+                self.db.all("free_delayed", child)
+                self.wake(child, now)
+
+    def finish(
+        self,
+        id: str,
+        ended: Ended,
+        now: int,
+        fence: int | None = None,
+        worker: str | None = None,
+        attempt: int = 0,
+        took_us: int = 0,
+    ) -> bool:
+        """The one way to a terminal status; it wakes the parent. Without fence: nobody held it."""
+        result, error = result_and_error(ended.status, ended.value)
+        row = self.db.one(
+            "finish",
+            {
+                "id": id,
+                "status": ended.status,
+                "result": result,
+                "error": error,
+                "now": now,
+                "fence": fence,
+                "worker": worker,
+                "attempt": attempt,
+                "took_us": took_us,
+            },
+        )
+        if row and row[0]:
+            self.wake(row[0], now)
+        return row is not None
+
+    def end_workflow(self, id: str, ended: Ended, now: int, fence: int, worker: str | None, wakes: bool = True) -> None:
+        if is_orderly(ended.status):
+            self.db.all("delete_timers", id)
+        else:  # its timers are kept, cancelled, for a retry
+            self.flag(id, 0, LAST, now, wakes)
+        self.db.all("delete_waits", id)
+        self.db.all("cancel_approvals", now, id, 0, LAST)
+        self.db.all("unseen_resumes", id)
+        self.finish(id, ended, now, fence, worker)
+
+    def tell(self, row: HistoryRow, now: int) -> None:
+        """Adds to the history of an execution."""
+        self.db.all("insert_history", *row, now)
+
+    def resumed(self, id: str, by: str, by_id: str, data: str, now: int, reason: str = "") -> None:
+        self.db.all("insert_resume", {"id": id, "by": by, "by_id": by_id, "data": data, "reason": reason, "now": now})
+
+    def queue_again(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            self.db.all("queue_again", id)
+
+    def approval(self, id: str) -> StoredApproval | None:
+        rows, _ = self.db.run(f"{SQL['approval']} WHERE a.id = ?", (id,))
+        found = records(StoredApproval, rows)
+        return found[0] if found else None
+
+    def notify(self, id: str, what: str, now: int) -> None:
+        approval = self.approval(id)
+        task = notice(approval, what) if approval else None
+        if task:
+            self.start(NewExecution(type=TASK, **task), now)

@@ -4,107 +4,99 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rhythm.store.access import Actor
+from rhythm.store.interfaces.definitions import Definition
+from rhythm.store.interfaces.schedules import ScheduleStore
 from rhythm.store.rows import fields, records, records_with
 from rhythm.store.schedules import KEPT, REPEATED, Change, Due, Fire, Firing, NewFire, Registered, Schedule, changed, ran
-from rhythm.store.sqlite.session import SQL, Session
-
-if TYPE_CHECKING:
-    from rhythm.store.access import Act, Actor
-    from rhythm.store.base import Definition, NewExecution, Started
-    from rhythm.store.sqlite.rows import Known
+from rhythm.store.sqlite.role import SqliteRole
+from rhythm.store.sqlite.session import SQL
 
 
-class SqliteSchedules(Session):
-    if TYPE_CHECKING:  # of the store and its other parts
+class SqliteSchedules(SqliteRole, ScheduleStore):
+    def named(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
+        return _schedules(self.db.read(SQL["schedules"], (json.dumps(list(names)),))), self.db.clock()
 
-        def _record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None: ...
-        def _cancel(self, id: str, known: Known | None, now: int) -> bool: ...
-        def _find(self, id: str) -> Known | None: ...
-        def _start(self, new: NewExecution, now: int) -> Started: ...
-
-    def schedules(self, names: Sequence[str]) -> tuple[list[Schedule], int]:
-        return _schedules(self._read(SQL["schedules"], (json.dumps(list(names)),))), self.clock()
-
-    def schedules_after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
+    def after(self, after: str, limit: int, brief: bool = False) -> list[Schedule]:
         asked = {"after": after, "limit": limit, "brief": brief}
-        return records(Schedule, self._read(SQL["schedules_after"], asked))
+        return records(Schedule, self.db.read(SQL["schedules_after"], asked))
 
-    def look_at_schedules(self, names: Sequence[str]) -> list[Due]:
-        given, now = (json.dumps(list(names)),), self.clock()
-        found = self._read(SQL["schedules"], given)
+    def look_at(self, names: Sequence[str]) -> list[Due]:
+        given, now = (json.dumps(list(names)),), self.db.clock()
+        found = self.db.read(SQL["schedules"], given)
         running: dict[str, list[str]] = {}  # read last: whatever is started after this has made another revision
-        for name, id in self._read(SQL["running_fires"], given):
+        for name, id in self.db.read(SQL["running_fires"], given):
             running.setdefault(name, []).append(id)
         due = records_with(Schedule, found, "revision")
         return [Due(schedule, tuple(running.get(schedule.name, ())), now, revision) for schedule, revision in due]
 
     def fires(self, name: str, limit: int) -> list[Fire]:
-        return records(Fire, self._read(SQL["fires"], (name, limit)))
+        return records(Fire, self.db.read(SQL["fires"], (name, limit)))
 
-    def change_schedule(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
-        with self._transaction():
-            found, now = _schedules(self._all("schedules", json.dumps([name]))), self.clock()
+    def change(self, name: str, change: Change, actor: Actor | None = None, action: str = "schedule.change") -> Schedule | None:
+        with self.db.transaction():
+            found, now = _schedules(self.db.all("schedules", json.dumps([name]))), self.db.clock()
             before = found[0] if found else None
             after = change(before, now)
             if after != before:
-                self._put_schedules({name: after})
-                self._record(actor, [changed(action, name, before, after)], now)
+                self._put({name: after})
+                self.auditor.record(actor, [changed(action, name, before, after)], now)
             return after
 
-    def _put_schedules(self, schedules: Mapping[str, Schedule | None]) -> None:
+    def _put(self, schedules: Mapping[str, Schedule | None]) -> None:
         for name, schedule in schedules.items():
             if schedule is None:
-                self._all("delete_schedule", name)
-                self._all("delete_fires", name)
+                self.db.all("delete_schedule", name)
+                self.db.all("delete_fires", name)
             else:
-                self._all("put_schedule", {**fields(schedule), "revision": self._revision()})
+                self.db.all("put_schedule", {**fields(schedule), "revision": self._revision()})
 
     def _revision(self) -> int:
         """A number that no schedule has had."""
-        return int(self._one("next_fence")[0])
+        return int(self.db.one("next_fence")[0])
 
-    def _register_schedules(self, definitions: Sequence[Definition], registered: Registered) -> None:
+    def register(self, definitions: Sequence[Definition], registered: Registered) -> None:
         """Within the transaction of a registration."""
-        found = self._all("schedules_of", json.dumps([definition.name for definition in definitions]))
-        self._put_schedules(registered(_schedules(found), self.clock()))
+        found = self.db.all("schedules_of", json.dumps([definition.name for definition in definitions]))
+        self._put(registered(_schedules(found), self.db.clock()))
 
-    def due_schedules(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
-        rows = self._all("due_schedules", {"limit": limit, "without": json.dumps(list(without))})
+    def due(self, limit: int, without: Sequence[str] = ()) -> tuple[list[str], float | None]:
+        rows = self.db.all("due_schedules", {"limit": limit, "without": json.dumps(list(without))})
         due = [name for name, at, now in rows if at is None or at <= now]
         return list(dict.fromkeys(due)), min(((at - now) / 1e6 for _, at, now in rows if at is not None and at > now), default=None)
 
-    def fire_schedules(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
-        with self._transaction():
-            now = self.clock()
+    def fire(self, firings: Sequence[Firing], actor: Actor | None = None) -> tuple[list[Fire], list[str]]:
+        with self.db.transaction():
+            now = self.db.clock()
             moved = {firing.name: firing for firing in firings if self._move(firing)}
             fires = [fire for firing in moved.values() for fire in self._fire_slots(firing, now)]
-            self._record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
+            self.auditor.record(actor, [ran(fire) for fire in fires if fire.outcome != REPEATED], now)
             return fires, [firing.name for firing in firings if firing.name not in moved]
 
     def _move(self, firing: Firing) -> bool:
         """Whether the schedule is as it was when this was planned; then it is moved on."""
         asked = {"name": firing.name, "revision": firing.revision, "next_at": firing.next_at, "queued_at": firing.queued_at}
-        return self._count("move_schedule", {**asked, "new": self._revision()}) > 0
+        return self.db.count("move_schedule", {**asked, "new": self._revision()}) > 0
 
     def _fire_slots(self, firing: Firing, now: int) -> list[Fire]:
-        self._all("settle_fires", firing.name)
+        self.db.all("settle_fires", firing.name)
         for id in firing.cancels:
-            self._cancel(id, self._find(id), now)
+            self.rows.cancel(id, self.rows.find(id), now)
         fires = [self._start_slot(new, now) for new in firing.fires if new.fire.manual or not self._known_slot(new.fire)]
         for fire in fires:
             if fire.outcome != REPEATED:
-                self._all("insert_fire", fields(fire))
+                self.db.all("insert_fire", fields(fire))
         if fires:
-            self._all("trim_fires", {"name": firing.name, "kept": KEPT})
+            self.db.all("trim_fires", {"name": firing.name, "kept": KEPT})
         return fires
 
     def _known_slot(self, fire: Fire) -> bool:
-        return self._one("known_slot", fire.schedule, fire.slot_at) is not None
+        return self.db.one("known_slot", fire.schedule, fire.slot_at) is not None
 
     def _start_slot(self, new: NewFire, now: int) -> Fire:
-        return new.started(None if new.start is None else self._start(new.start, now).id).replace(at=now)
+        return new.started(None if new.start is None else self.rows.start(new.start, now).id).replace(at=now)
 
 
 def _schedules(rows: list[Any]) -> list[Schedule]:

@@ -41,6 +41,10 @@ def clock_us() -> int:
     return time.time_ns() // 1000
 
 
+def us(seconds: float) -> int:
+    return int(seconds * US)
+
+
 def connect(path: str, mode: str) -> sqlite3.Connection:
     target = path if path == ":memory:" else f"file:{quote(path)}?mode={mode}"
     return sqlite3.connect(
@@ -140,63 +144,63 @@ class Session:
         renew_after_fork(self)
 
     def _begin(self, create: bool) -> None:
-        self._lock = threading.RLock()
-        self._readers = Readers(self.path)
+        self.lock = threading.RLock()
+        self.readers = Readers(self.path)
         try:
-            self._db = _opened(self.path, self.clock, create)
+            self.connection = _opened(self.path, self.clock, create)
         except sqlite3.Error as problem:
             raise StoreError(f"cannot open the SQLite database {self.path}: {problem}{_to_do(problem)}") from problem
 
     def renew(self) -> Any:
         """A database in memory is a copy now, and the child's own."""
-        before = self._db, self._readers
+        before = self.connection, self.readers
         if self.path != ":memory:":
             self._begin(create=False)
         return before
 
     def close(self) -> None:
         forget(self)
-        with self._lock:
-            self._readers.close(self._db)
-            self._db.close()  # last: only a connection that may write puts into the file what is still beside it
+        with self.lock:
+            self.readers.close(self.connection)
+            self.connection.close()  # last: only a connection that may write puts into the file what is still beside it
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """Everything inside is committed together, or nothing is."""
-        with self._lock:
-            self._fetch("BEGIN IMMEDIATE")
+        with self.lock:
+            self.fetch("BEGIN IMMEDIATE")
             try:
                 yield
-                self._fetch("COMMIT")
+                self.fetch("COMMIT")
             except BaseException:
-                if self._db.in_transaction:  # some problems, such as a full disk, have undone it already
-                    self._fetch("ROLLBACK")
+                if self.connection.in_transaction:  # some problems, such as a full disk, have undone it already
+                    self.fetch("ROLLBACK")
                 raise
 
-    def _fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
+    def fetch(self, text: str, args: Any = ()) -> tuple[list[Any], sqlite3.Cursor]:
         """The rows of a statement, and where they are from."""
         try:
-            with self._lock:
-                cursor = self._db.execute(text, args)
+            with self.lock:
+                cursor = self.connection.execute(text, args)
                 return cursor.fetchall(), cursor
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 
-    def _run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
+    def run(self, text: str, args: Any = ()) -> tuple[list[Any], int]:
         """The rows of a statement, with their columns, and how many it has changed."""
-        rows, cursor = self._fetch(text, args)
+        rows, cursor = self.fetch(text, args)
         return NAMED.result(text, rows, cursor) if rows else rows, cursor.rowcount
 
-    def _read(self, text: str, args: Any = ()) -> list[Any]:
+    def read(self, text: str, args: Any = ()) -> list[Any]:
         """What is committed. Of a file it has connections of its own: whoever looks waits for no call that waits to write."""
-        return self._read_some(text, args)[0]
+        return self.read_some(text, args)[0]
 
-    def _read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
+    def read_some(self, text: str, args: Any, most_bytes: int | None = None) -> tuple[list[Any], bool]:
         """What is committed, up to a size, and whether there is more."""
         if self.path == ":memory:":
-            return some(self._run(text, args)[0], most_bytes)
+            return some(self.run(text, args)[0], most_bytes)
         try:
-            return self._readers.read(text, args, most_bytes)
+            return self.readers.read(text, args, most_bytes)
         except sqlite3.OperationalError as problem:
             raise self._told(problem) from problem
 
@@ -206,23 +210,23 @@ class Session:
             return problem
         return StoreError(f"the SQLite database {self.path} did not answer: {problem}{_to_do(problem)}")
 
-    def _all(self, name: str, *args: Any) -> list[Any]:
+    def all(self, name: str, *args: Any) -> list[Any]:
         """The rows of a statement, with their columns."""
         text = SQL[name]
-        rows, cursor = self._fetch(text, args[0] if args and isinstance(args[0], dict) else args)
+        rows, cursor = self.fetch(text, args[0] if args and isinstance(args[0], dict) else args)
         return NAMED.result(text, rows, cursor) if rows else rows
 
-    def _one(self, name: str, *args: Any) -> Any:
+    def one(self, name: str, *args: Any) -> Any:
         """The first row of a statement with few columns; None without one."""
-        rows, _ = self._fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)
+        rows, _ = self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)
         return rows[0] if rows else None
 
-    def _first(self, record: type[R], name: str, *args: Any) -> R | None:
+    def first(self, record: type[R], name: str, *args: Any) -> R | None:
         """The first row of a statement as a record; None without one."""
         text = SQL[name]
-        rows, cursor = self._fetch(text, args[0] if args and isinstance(args[0], dict) else args)
+        rows, cursor = self.fetch(text, args[0] if args and isinstance(args[0], dict) else args)
         return NAMED.columns(text, rows[0], cursor).reader(record)(rows[0]) if rows else None
 
-    def _count(self, name: str, *args: Any) -> int:
+    def count(self, name: str, *args: Any) -> int:
         """How many rows a statement has changed."""
-        return self._fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1].rowcount
+        return self.fetch(SQL[name], args[0] if args and isinstance(args[0], dict) else args)[1].rowcount

@@ -14,7 +14,6 @@ from rhythm.store.approvals import (
     EXPIRED,
     RESUME,
     SERVICE,
-    ApprovalStore,
     Decision,
     ResumeRequest,
     StoredApproval,
@@ -24,9 +23,10 @@ from rhythm.store.approvals import (
     next_stage,
     refuse_data,
 )
-from rhythm.store.postgres.access import PostgresAccess
+from rhythm.store.interfaces.people import PeopleStore
 from rhythm.store.postgres.connecting import Row
 from rhythm.store.postgres.connection import SQL, UndoneError
+from rhythm.store.postgres.role import PostgresRole
 from rhythm.store.postgres.rows import US
 from rhythm.store.postgres.session import alone, transaction
 from rhythm.store.provenance import commenter, provenance_of
@@ -37,7 +37,7 @@ OF_ROOTS = b"""EXISTS (SELECT 1 FROM executions i JOIN executions r ON r.id = i.
   WHERE i.id = a.execution_id AND r.name = ANY(%(names)s::text[]))"""
 
 
-class PostgresApprovals(PostgresAccess, ApprovalStore):
+class PostgresPeople(PostgresRole, PeopleStore):
     @transaction
     def decide(self, id: str, decision: Decision) -> Verdict | None:
         execution_id = id.rpartition(".")[0]
@@ -47,7 +47,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
             raise UndoneError(None)
         now, contributors, decisions, void = self.db.all("decision_context", id=id, execution_id=execution_id)[0]
         made = [StoredDecision(**row) for row in decisions]
-        held, revoked = self._business_roles(decision.actor, now, execution_id)
+        held, revoked = self.auditor.business_roles(decision.actor, now, execution_id)
         verdict = judge(found[0], made, decision, held, revoked, contributors, now, void)
         if verdict.refusal or verdict.repeated:
             raise UndoneError(verdict)
@@ -67,7 +67,7 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
             self._end_approvals([approval], verdict.ended, verdict.by, made.comment, now)
         if verdict.ended and made.hold:
             self.db.do("hold", id=approval.execution_id, by=actor.name, now=now)
-        self._audit(actor, [decision_act(row, verdict)], now)
+        self.auditor.add(actor, [decision_act(row, verdict)], now)
 
     def _end_approvals(self, ended: Sequence[StoredApproval], decision: str, by: Sequence[str], comment: str, now: int) -> None:
         data = json.dumps({"decision": decision, "by": list(by), "comment": comment})
@@ -77,69 +77,6 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
     def _escalate(self, escalated: Sequence[tuple[StoredApproval, int]], now: int) -> None:
         self.db.batch("escalate_approvals", [{**next_stage(each, stage), "id": each.id} for each, stage in escalated], now=now)
         self.rows.notify([each.id for each, _ in escalated], "escalated", now)
-
-    # pauses
-
-    @transaction
-    def pause(
-        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
-    ) -> dict[str, bool]:
-        timeout_us, then_what = (None, None) if timeout_s is None else (int(timeout_s * US), then)
-        known = self._known(ids)
-        self.rows.call(list(ids))
-        now, by = self.db.now(), actor.name if actor else ""
-        values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
-        paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
-        self._record(actor, pause_acts((id for id in known if id in paused), reason, timeout_s, then_what), now)
-        return {id: id in paused for id in known}
-
-    @transaction
-    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
-        known = self._known(ids)
-        self.rows.call(list(ids))
-        for id, open_ in self.db.all("asked_for", ids=known) if data != "null" else ():
-            refuse_data(id, data, [open_])
-        now, by = self.db.now(), actor.name if actor else ""
-        resumed = {id for (id,) in self.db.all("unpause", ids=sorted(known))}
-        self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
-        if data != "null":
-            self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
-        self._record(actor, resume_acts((id for id in known if id in resumed), reason, data), now)
-        return {id: id in resumed for id in known}
-
-    def _known(self, ids: Sequence[str]) -> list[str]:
-        found = {known.id for known in self.rows.known(ids)}
-        return [id for id in dict.fromkeys(ids) if id in found]
-
-    # services
-
-    def _fire_people(self, approvals: Sequence[str], pauses: Sequence[Row], now: int) -> int:
-        """Approvals and pauses whose time is over; their executions are locked and woken, but for those that are held back. The audit is
-        the last lock of all."""
-        acts = [*self._fire_approvals(approvals, now), *self._fire_pauses(pauses, now)]
-        self._audit(SERVICE, acts, now)
-        return len(acts)
-
-    def _fire_approvals(self, due: Sequence[str], now: int) -> list[Act]:
-        """They go to the next who may decide, or expire."""
-        over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
-        self._end_approvals([each for each in over if each.on_deadline != ESCALATE], EXPIRED, (), "", now)
-        self._escalate([(each, 0) for each in over if each.on_deadline == ESCALATE], now)
-        return [deadline_act(each) for each in over]
-
-    def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
-        self.rows.keep_back([id for id, held in due if held])
-        over = self.db.all("end_pauses", ids=[id for id, _ in due], now=now) if due else []
-        ended = [id for id, then in over if then == CANCEL]
-        self._cancel(ended)
-        resumed = [id for id, then in over if then != CANCEL]
-        self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
-        return [pause_over_act(id, then) for id, then in sorted(over, key=lambda row: row[1] != CANCEL)]
-
-    def _cancel(self, ids: Sequence[str]) -> dict[str, bool]:
-        raise NotImplementedError
-
-    # reading
 
     @alone
     def approvals(
@@ -173,7 +110,38 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         return found[0] if found and not found[0].held else None
 
     def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
-        return records(StoredDecision, self._all("decisions", ids=list(ids)))
+        return records(StoredDecision, self.db.ask("decisions", ids=list(ids)))
+
+    @transaction
+    def pause(
+        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+    ) -> dict[str, bool]:
+        timeout_us, then_what = (None, None) if timeout_s is None else (int(timeout_s * US), then)
+        known = self._known(ids)
+        self.rows.call(list(ids))
+        now, by = self.db.now(), actor.name if actor else ""
+        values = dict(reason=reason, by=by, timeout_us=timeout_us, then=then_what, now=now)
+        paused = {id for (id,) in self.db.all("pause", ids=sorted(known), **values)}
+        self.auditor.record(actor, pause_acts((id for id in known if id in paused), reason, timeout_s, then_what), now)
+        return {id: id in paused for id in known}
+
+    def _known(self, ids: Sequence[str]) -> list[str]:
+        found = {known.id for known in self.rows.known(ids)}
+        return [id for id in dict.fromkeys(ids) if id in found]
+
+    @transaction
+    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
+        known = self._known(ids)
+        self.rows.call(list(ids))
+        for id, open_ in self.db.all("asked_for", ids=known) if data != "null" else ():
+            refuse_data(id, data, [open_])
+        now, by = self.db.now(), actor.name if actor else ""
+        resumed = {id for (id,) in self.db.all("unpause", ids=sorted(known))}
+        self.rows.resumed([dict(id=id, by="manual", by_id=by, data=data, reason=reason) for id in known if id in resumed], now)
+        if data != "null":
+            self.rows.contribute([(id, provenance_of(actor).contributors) for id in known if id in resumed], now)
+        self.auditor.record(actor, resume_acts((id for id in known if id in resumed), reason, data), now)
+        return {id: id in resumed for id in known}
 
     @alone
     def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
@@ -182,7 +150,30 @@ class PostgresApprovals(PostgresAccess, ApprovalStore):
         return Found.of(records(ResumeRequest, rows), cut)
 
     def last_resumes(self, id: str) -> list[ResumeRequest]:
-        return records(ResumeRequest, self._all("last_resumes", id=id))
+        return records(ResumeRequest, self.db.ask("last_resumes", id=id))
+
+    def fire(self, approvals: Sequence[str], pauses: Sequence[Row], now: int) -> int:
+        """Approvals and pauses whose time is over; their executions are locked and woken, but for those that are held back. The audit is
+        the last lock of all."""
+        acts = [*self._fire_approvals(approvals, now), *self._fire_pauses(pauses, now)]
+        self.auditor.add(SERVICE, acts, now)
+        return len(acts)
+
+    def _fire_approvals(self, due: Sequence[str], now: int) -> list[Act]:
+        """They go to the next who may decide, or expire."""
+        over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
+        self._end_approvals([each for each in over if each.on_deadline != ESCALATE], EXPIRED, (), "", now)
+        self._escalate([(each, 0) for each in over if each.on_deadline == ESCALATE], now)
+        return [deadline_act(each) for each in over]
+
+    def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
+        self.rows.keep_back([id for id, held in due if held])
+        over = self.db.all("end_pauses", ids=[id for id, _ in due], now=now) if due else []
+        ended = [id for id, then in over if then == CANCEL]
+        self.rows.cancel(ended)
+        resumed = [id for id, then in over if then != CANCEL]
+        self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
+        return [pause_over_act(id, then) for id, then in sorted(over, key=lambda row: row[1] != CANCEL)]
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:

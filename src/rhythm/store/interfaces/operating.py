@@ -1,4 +1,4 @@
-"""What operators do to many executions at once: ending them without ado, and finding those that are meant."""
+"""The database, for operators: selections, the doctor, its health."""
 
 from __future__ import annotations
 
@@ -6,10 +6,29 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from rhythm.record import Record
-from rhythm.store.access import Actor
+from rhythm.store.doctor import Finding, Judge
+from rhythm.store.interfaces.workers import Queue
 
-PASS = 500  # executions that a pass ends in one transaction
-PASSES = 10  # of one call
+
+class Silent(Record):
+    """A worker that has claims, and has not been heard of for too long, or never: then `beat_at` is None."""
+
+    worker: str
+    claims: int
+    beat_at: int | None
+
+
+class Health(Record):
+    """How a database is, besides being right. What the database has no such thing of is empty."""
+
+    now: int
+    executions: int
+    queues: tuple[Queue, ...]
+    transaction_s: float | None = None  # the age of the oldest one
+    dead_rows: tuple[tuple[str, int, int], ...] = ()  # table, live rows, dead rows
+    notifications: float | None = None  # how full their queue is, from 0 to 1
+    server: bool = False  # whether its clock is another machine's
+    silent: tuple[Silent, ...] = ()
 
 
 class Selection(Record):
@@ -48,28 +67,7 @@ class Standing(Record):
 
 
 class OperatingStore(ABC):
-    """The database, for operators."""
-
-    def terminate(self, ids: Sequence[str], actor: Actor | None = None) -> dict[str, bool]:
-        """Ends executions and everything below them at once: no turn of theirs is taken, no result accepted. False: it has ended
-        already; one that does not exist is left out.
-
-        The executions themselves end in one transaction, with the record of who did it. It leaves a mark, by which nobody below them gets
-        on; what is below ends in passes of a bounded size. A large family is left to the services after some of them."""
-        ended = self._terminate_named(ids, actor)
-        for _ in range(PASSES if any(ended.values()) else 0):
-            if not self.end_terminated(PASS):
-                break
-        return ended
-
-    @abstractmethod
-    def _terminate_named(self, ids: Sequence[str], actor: Actor | None) -> dict[str, bool]:
-        """Ends these, and marks everything below them."""
-
-    @abstractmethod
-    def end_terminated(self, limit: int) -> list[str]:
-        """Ends some of what is below executions that were terminated: at most so many workflows and so many tasks; their ids. None: all
-        have ended, and the marks are gone."""
+    """The database, for operators: selections, the doctor, its health."""
 
     @abstractmethod
     def count(self, selection: Selection) -> tuple[int, int]:
@@ -82,3 +80,13 @@ class OperatingStore(ABC):
     @abstractmethod
     def standing(self, ids: Sequence[str]) -> dict[str, Standing]:
         """Where these are in a queue; one that nobody must look at is left out."""
+
+    @abstractmethod
+    def check(self, grace_s: float, judge: Judge | None = None) -> list[Finding]:
+        """What breaks the rules of `store.doctor`, in one snapshot. What takes a moment may be late by `grace_s`.
+
+        The rules about snapshots and waits are the judge's: `engine.doctor.examine` brings it along.
+        """
+
+    @abstractmethod
+    def health(self) -> Health: ...

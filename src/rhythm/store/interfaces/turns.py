@@ -1,0 +1,223 @@
+"""What the owner of a workflow or task reads, and the group commit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rhythm.record import Record
+from rhythm.store.approvals import NewApproval
+from rhythm.store.interfaces.executions import NewExecution
+from rhythm.store.interfaces.messages import NewEvent, NewSignal, NewWait
+from rhythm.store.lifecycle import APPROVAL, COMPLETED, EVENT, SUSPENDED, Outcome, TurnEnd
+
+EVERY_RESUME = 2**63 - 1  # no resume request has this number
+
+
+class Loaded(Record):
+    """A claimed workflow, read after the claim."""
+
+    id: str
+    name: str
+    version: str
+    status: int
+    queue: str
+    priority: int
+    inputs: str
+    parent_id: str | None
+    root_id: str
+    retry_of: str | None
+    created_at: int
+    cancel_requested: bool
+    paused: bool
+    timed_out: bool
+    seq: int
+    fence: int
+    snapshot: bytes | None
+    owned: str  # JSON: the tasks that it awaits and that have no row yet
+    now: int
+    resumes: str | None = None  # JSON: what let it go on since its last turn, as [id, data that was given with it]
+    authority: str | None = None  # JSON: the roles of those who asked for it
+
+    @property
+    def ending(self) -> bool:
+        """Whether it is to clean up and end: it was cancelled, or its time is over."""
+        return self.cancel_requested or self.timed_out
+
+
+class LoadedTask(Record):
+    """A claimed task, read after the claim."""
+
+    id: str
+    name: str
+    queue: str
+    inputs: str
+    options: str
+    max_attempts: int
+    parent_id: str | None
+    age_us: int
+    cancel_requested: bool
+    timed_out: bool
+    ended: bool
+
+
+class Needed(Record):
+    """What a workflow waits for: children `numbers`. `whole`: nothing follows until all have ended (or, `fails`, one has failed)."""
+
+    id: str
+    numbers: Sequence[int]
+    whole: bool = False
+    fails: bool = False
+
+
+class ChildOutcome(Record):
+    """How a child, a timer or a wait for an event has ended."""
+
+    n: int
+    status: int
+    value: str  # result or error, JSON; of an event `{id, data, at}`
+    ended_at: int
+    type: int | None  # of the execution, or EVENT; None for a timer
+    name: str  # of the execution, or the event's type
+
+
+SHORT_ERROR = 1024  # characters of an error that those who only look are told
+
+
+BRIEF_OUTCOME = (
+    f"id, n, status, CASE WHEN status <> {COMPLETED} AND length(value) <= {SHORT_ERROR} THEN value END AS value, ended_at, type, name"
+)
+
+
+_UNTOLD = {EVENT: '{"id":"","data":null,"at":0}', APPROVAL: "{}"}
+
+
+UNTOLD_ERROR = '{"code":"","message":"","data":null}'
+
+
+def brief_outcome(read: ChildOutcome) -> ChildOutcome:
+    """An outcome of which no more was read than a short error: something of its kind stands for the rest."""
+    untold = _UNTOLD.get(read.type or 0, "null" if read.status == COMPLETED else UNTOLD_ERROR)
+    return read.replace(value=read.value or untold)
+
+
+class NewTimer(Record):
+    n: int
+    delay_s: float | None
+    until: int | None = None  # microseconds since 1970
+    held: bool = False
+
+
+class Done(Record):
+    """A task that its workflow's owner has run: the row is born finished."""
+
+    n: int
+    name: str
+    queue: str
+    inputs: str
+    status: int
+    value: str
+    attempt: int
+    took_us: int
+    options: str = "{}"  # as the call gave them, for a retry of the workflow
+
+
+class TurnCommit(Record):
+    """A turn to commit, and where its workflow goes from there.
+
+    `end`: "own" (its holder goes on), "park" (nothing to do until something wakes it), "yield" (give the claim back), "finish".
+    """
+
+    id: str
+    seq: int
+    fence: int
+    wakes: int
+    end: TurnEnd
+    worker: str
+    cause: str
+    statement: int = 0
+    snapshot: bytes | None = None  # None: unchanged
+    owned: str | None = "[]"  # None: unchanged
+    awaiting: str = "null"
+    status: int = SUSPENDED
+    value: str = "null"  # result or error, when it finishes
+    done: tuple[Done, ...] = ()
+    starts: tuple[NewExecution, ...] = ()
+    timers: tuple[NewTimer, ...] = ()
+    waits: tuple[NewWait, ...] = ()
+    approvals: tuple[NewApproval, ...] = ()
+    resumed: int | None = None  # what let it go on, up to this one, is done with this turn
+    consumed: tuple[str, ...] = ()
+    cancels: tuple[tuple[int, int], ...] = ()
+    releases: tuple[tuple[int, int], ...] = ()
+    signals: tuple[NewSignal, ...] = ()
+    events: tuple[NewEvent, ...] = ()
+    attributes: str | None = None
+    settled: tuple[int, ...] = ()  # timers and waits for events that nobody will ask about again
+    promoted: tuple[int, ...] = ()  # of `starts`: claimed by this worker from the beginning
+    claim_ttl_s: float = 0.0
+
+    def resumed_upto(self, wakes: int) -> int | None:
+        """`resumed`, given how often it was woken by now: after the last turn there is none for what came since its holder looked."""
+        return EVERY_RESUME if self.end == "finish" and wakes != self.wakes else self.resumed
+
+
+class Committed(Record):
+    """What became of a turn: "own", "woken" (it would have parked, but there is more to see), "parked", "finished", "lost", or "full":
+    nothing of it was done, since it would start more than there may be."""
+
+    id: str
+    outcome: Outcome
+    wakes: int = 0
+    promoted: Mapping[int, int] = {}  # number -> fence of its claim
+    refusal: str = ""  # why it is full
+
+
+class TaskEnd(Record):
+    """The end of an attempt: finished with `status`, or to be tried again after `retry_s`."""
+
+    id: str
+    fence: int
+    status: int
+    value: str
+    retry_s: float | None = None
+    counts: bool = True  # false: the attempt does not count (asked to be tried later, unknown here)
+    worker: str = ""
+    took_us: int = 0
+
+
+class TurnStore(ABC):
+    """What the owner of a workflow or task reads, and the group commit."""
+
+    @abstractmethod
+    def load(self, ids: Sequence[str]) -> list[Loaded]:
+        """The workflows; one that is gone is left out."""
+
+    @abstractmethod
+    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]: ...
+
+    @abstractmethod
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        """Which of these were asked to end: nothing else of them is read, however large their inputs."""
+
+    @abstractmethod
+    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
+        """How the children have ended that are needed; nothing for a workflow that cannot go on yet.
+
+        `brief`, for those who only look: without results, which may be large; an error that is long is told as one without a code.
+        """
+
+    @abstractmethod
+    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        """The group commit. What became of each turn, and the ids of the tasks whose end was accepted."""
+
+    @abstractmethod
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        """Commits the end of a task together with what its handler writes. `work` gets a connection, in a transaction that nobody
+        else uses, and returns the end, or None to keep nothing. What became of it: "kept", or nothing was kept: "undone" by `work`,
+        "lost" (the claim) or "aborted" (a statement of the handler has failed, and it went on)."""
+
+    @abstractmethod
+    def witness(self, id: str, seq: int) -> int | None:
+        """The fence with which turn `seq` of a workflow was committed; for the holder that got no answer."""

@@ -1,0 +1,43 @@
+"""Claims on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rhythm.store.interfaces.claims import SYSTEM_QUEUE, Claim, ClaimStore
+from rhythm.store.interfaces.turns import Committed
+from rhythm.store.postgres.role import PostgresRole
+from rhythm.store.postgres.rows import US, claim_rows
+from rhythm.store.postgres.session import alone
+from rhythm.store.rows import records
+from rhythm.store.verdicts import answer_to_park
+
+
+class PostgresClaims(PostgresRole, ClaimStore):
+    @alone
+    def claim(self, worker: str, queues: Sequence[str], limit: int, ttl_s: float) -> list[Claim]:
+        wanted = list(dict.fromkeys(queues if SYSTEM_QUEUE in queues else (SYSTEM_QUEUE, *queues)))
+        return records(Claim, self.db.all("claim", worker=worker, ttl_us=int(ttl_s * US), queues=wanted, limit=limit))
+
+    @alone
+    def extend(self, claims: Mapping[str, int], ttl_s: float) -> dict[str, int]:
+        return dict(self.db.batch("extend", claim_rows(claims), ttl_us=int(ttl_s * US)))
+
+    @alone
+    def release(self, claims: Mapping[str, int], delay_s: float = 0.0) -> None:
+        self.rows.give_back(claim_rows(claims), int(delay_s * US))
+
+    @alone
+    def held_by(self, worker: str) -> dict[str, int]:
+        return dict(self.db.all("held_by", worker=worker))
+
+    @alone
+    def park(self, claims: Sequence[Claim]) -> list[Committed]:
+        rows = self.db.batch("park", [dict(id=c.id, fence=c.fence, wakes=c.wakes) for c in claims])
+        found = {id: (wakes, parked) for id, wakes, parked in rows}
+        lost = (None, False)
+        return [answer_to_park(claim.id, left, wakes) for claim in claims for wakes, left in [found.get(claim.id, lost)]]
+
+    @alone
+    def drop(self, claims: Mapping[str, int]) -> None:
+        self.db.batch("drop", claim_rows(claims))

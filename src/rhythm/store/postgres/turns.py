@@ -1,0 +1,122 @@
+"""Turns and ends of tasks on PostgreSQL. `flush` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from rhythm.ids import child_id
+from rhythm.store.interfaces.turns import (
+    BRIEF_OUTCOME,
+    ChildOutcome,
+    Committed,
+    Loaded,
+    LoadedTask,
+    Needed,
+    TaskEnd,
+    TurnCommit,
+    TurnStore,
+    brief_outcome,
+)
+from rhythm.store.postgres.auditing import PostgresAuditor
+from rhythm.store.postgres.connecting import Row
+from rhythm.store.postgres.connection import SQL, Connection, Joined, Spare
+from rhythm.store.postgres.flush import Flush, steps
+from rhythm.store.postgres.hints import Notifier
+from rhythm.store.postgres.role import PostgresRole
+from rhythm.store.postgres.rows import Rows
+from rhythm.store.postgres.session import alone, transaction
+from rhythm.store.rows import records, records_with
+from rhythm.store.steps import is_step
+
+BRIEFLY_ENDED = b"SELECT " + BRIEF_OUTCOME.encode() + b" FROM (" + SQL["ended"] + b") AS outcome"
+
+
+class PostgresTurns(PostgresRole, TurnStore):
+    """Steps are one statement alone, whatever else there is to commit is one transaction; handlers get one of the `spare` connections."""
+
+    def __init__(self, db: Connection, rows: Rows, auditor: PostgresAuditor, spare: Spare, notifier: Notifier) -> None:
+        super().__init__(db, rows, auditor)
+        self.spare = spare
+        self.notifier = notifier
+
+    @alone
+    def load(self, ids: Sequence[str]) -> list[Loaded]:
+        return records(Loaded, self.db.all("load", ids=list(ids)))
+
+    @alone
+    def load_tasks(self, ids: Sequence[str]) -> list[LoadedTask]:
+        return records(LoadedTask, self.db.all("load_tasks", ids=list(ids)))
+
+    def cancelled(self, ids: Sequence[str]) -> set[str]:
+        return {id for (id,) in self.db.ask("cancelled", ids=list(ids))}
+
+    @alone
+    def outcomes(self, needed: Sequence[Needed], brief: bool = False) -> dict[str, list[ChildOutcome]]:
+        groups = [need for need in needed if need.whole and len(need.numbers) > 1]
+        asked = [dict(id=need.id, first=min(need.numbers), last=max(need.numbers), fails=need.fails) for need in groups]
+        undecided = {id for (id,) in self.db.batch("undecided", asked)}
+        found: dict[str, list[ChildOutcome]] = {need.id: [] for need in needed}
+        rows = self._ended([need for need in needed if need.id not in undecided], brief)
+        for outcome, id in records_with(ChildOutcome, rows, "id"):
+            found[id].append(brief_outcome(outcome) if brief else outcome)
+        return found
+
+    def _ended(self, needed: Sequence[Needed], brief: bool) -> list[Row]:
+        numbers = [(need.id, n) for need in needed for n in need.numbers]
+        if brief:
+            ids, of, ns = [child_id(id, n) for id, n in numbers], [id for id, _ in numbers], [n for _, n in numbers]
+            return self.db.rows(BRIEFLY_ENDED, dict(ids=ids, id=of, n=ns))
+        return self.db.batch("ended", [dict(ids=child_id(id, n), id=id, n=n) for id, n in numbers])
+
+    def commit(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd]) -> tuple[list[Committed], set[str]]:
+        if len({turn.id for turn in turns}) < len(turns):
+            raise ValueError("a commit takes one turn of each workflow")
+        plain, others = list[TurnCommit](), list[TurnCommit]()
+        for turn in turns:
+            (plain if is_step(turn) else others).append(turn)
+        return self._flush(others, ends, plain) if others or ends else (self._steps(plain), set())
+
+    @alone
+    def _steps(self, turns: Sequence[TurnCommit]) -> list[Committed]:
+        return steps(self.rows, turns)
+
+    @transaction
+    def _flush(self, turns: Sequence[TurnCommit], ends: Sequence[TaskEnd], plain: Sequence[TurnCommit]) -> tuple[list[Committed], set[str]]:
+        """The steps come last: they see whom the others have woken."""
+        flush = Flush(self.rows, turns, ends)
+        answers, accepted = flush.run()
+        answers = [*answers, *(steps(self.rows, plain) if plain else ())]
+        for actor, acts in flush.acts:
+            self.auditor.add(actor, acts, flush.now)
+        return answers, accepted
+
+    def complete_within(self, work: Callable[[Any], TaskEnd | None]) -> str:
+        freed: set[str] = set()
+        with self.spare.connection() as connection, connection.transaction() as undo:
+            end = work(connection)
+            connection.answer_s = self.db.access.answer_s
+            outcome = self._complete(connection, end, freed)
+            if outcome != "kept":
+                raise psycopg.Rollback(undo)
+        if freed and self.db.access.notify:
+            self.notifier.tell(freed)
+        return outcome
+
+    def _complete(self, connection: psycopg.Connection[Row], end: TaskEnd | None, freed: set[str]) -> str:
+        if end is None:
+            return "undone"
+        if connection.info.transaction_status is TransactionStatus.INERROR:
+            return "aborted"
+        joined = Joined(connection, self.db, tells=False)
+        _, accepted = joined.transaction(lambda: Flush(Rows(joined, self.rows.limits), (), [end]).run())
+        freed |= joined.freed
+        return "kept" if end.id in accepted else "lost"
+
+    @alone
+    def witness(self, id: str, seq: int) -> int | None:
+        rows = self.db.all("witness", id=id, seq=seq)
+        return int(rows[0][0]) if rows else None

@@ -1,0 +1,48 @@
+"""Who acts, and the chain of what was done. Always inside a transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from rhythm.store.access import Act, Actor, Head, StoredToken, authorise, chained
+from rhythm.store.rows import fields, records
+from rhythm.store.sqlite.session import Session
+
+
+class SqliteAuditor:
+    """Refuses what the token of an actor does not allow any more, and records the rest."""
+
+    def __init__(self, db: Session) -> None:
+        self.db = db
+
+    def token(self, id: str, now: int) -> StoredToken | None:
+        return self.db.first(StoredToken, "token", {"id": id, "now": now})
+
+    def business_roles(self, actor: Actor, now: int, execution_id: str = "") -> tuple[Collection[str] | None, Collection[str]]:
+        """The roles that an actor holds at this moment for this execution (None: all), and those that were taken away."""
+        if actor.token is None:
+            return actor.roles, ()
+        token = self.token(actor.token, now)
+        root = self.db.one("root_names", json.dumps([execution_id])) if token and token.limited else None
+        return token.entitlement(root and root[1]) if token else ((), ())
+
+    def authorise(self, actor: Actor | None, now: int) -> None:
+        """Refuses an act with a token that does not allow it any more."""
+        if actor is not None and actor.token is not None:
+            authorise(actor, self.token(actor.token, now))
+
+    def add(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
+        """Adds to the audit; without an actor nobody asked for it. For acts: see `record`."""
+        if actor is None or not acts:
+            return
+        (head,) = records(Head, self.db.all("audit_head"))
+        rows = chained(head, actor, acts, now)
+        for row in rows:
+            self.db.all("insert_audit", fields(row))
+
+    def record(self, actor: Actor | None, acts: Sequence[Act], now: int) -> None:
+        """Records what this transaction does, or refuses it: if the token of the actor does not allow it any more."""
+        if acts:
+            self.authorise(actor, now)
+            self.add(actor, acts, now)

@@ -1,0 +1,192 @@
+"""Approvals, pauses and resumes on SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rhythm.store.access import Actor
+from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
+from rhythm.store.approvals import (
+    CANCEL,
+    ESCALATE,
+    EXPIRED,
+    RESUME,
+    SERVICE,
+    Decision,
+    ResumeRequest,
+    StoredApproval,
+    StoredDecision,
+    Verdict,
+    judge,
+    next_stage,
+    refuse_data,
+)
+from rhythm.store.interfaces.people import PeopleStore
+from rhythm.store.provenance import commenter, provenance_of
+from rhythm.store.reading import Found
+from rhythm.store.rows import fields, records
+from rhythm.store.sqlite.role import SqliteRole
+from rhythm.store.sqlite.rows import Known
+from rhythm.store.sqlite.session import SQL, US
+
+OF_ROOTS = """EXISTS (SELECT 1 FROM executions i CROSS JOIN executions r ON r.id = i.root_id
+  WHERE i.id = a.execution_id AND r.name IN (SELECT value FROM json_each(?)))"""
+
+
+class SqlitePeople(SqliteRole, PeopleStore):
+    def decide(self, id: str, decision: Decision) -> Verdict | None:
+        with self.db.transaction():
+            approval, now, actor = self.rows.approval(id), self.db.clock(), decision.actor
+            if approval is None or approval.held:
+                return None
+            held, revoked = self.auditor.business_roles(actor, now, approval.execution_id)
+            contributors = [name for (name,) in self.db.all("contributors", approval.execution_id)]
+            void = [token for (token,) in self.db.all("void_tokens", id)]
+            verdict = judge(approval, self._decisions([id]), decision, held, revoked, contributors, now, void)
+            if not verdict.refusal and not verdict.repeated:
+                self._count_decision(approval, decision, verdict, now)
+            return verdict
+
+    def _count_decision(self, approval: StoredApproval, made: Decision, verdict: Verdict, now: int) -> None:
+        actor, id = made.actor, approval.id
+        row = StoredDecision(
+            id,
+            len(self._decisions([id])),
+            actor.name,
+            approval.role,
+            made.decision,
+            made.comment,
+            approval.shown,
+            made.key,
+            actor.token,
+            now,
+            approval.escalated,
+        )
+        self.db.all("insert_decision", fields(row))
+        self.rows.contribute(approval.execution_id, [commenter(actor)] if made.comment else (), now)
+        if verdict.stage is not None:
+            self._escalate(approval, verdict.stage, now)
+        if verdict.ended:
+            self._end_approval(approval, verdict.ended, verdict.by, made.comment, now)
+        if verdict.ended and made.hold:
+            self.db.all("hold", {"id": approval.execution_id, "by": actor.name, "now": now})
+        self.auditor.add(actor, [decision_act(row, verdict)], now)
+
+    def _end_approval(self, approval: StoredApproval, decision: str, by: Sequence[str], comment: str, now: int) -> None:
+        names, data = json.dumps(list(by)), json.dumps({"decision": decision, "by": list(by), "comment": comment})
+        self.db.all("end_approval", {"id": approval.id, "decision": decision, "by": names, "comment": comment, "now": now})
+        self.rows.resumed(approval.execution_id, "approval", approval.id, data, now)
+        self.rows.wake(approval.execution_id, now)
+
+    def _escalate(self, approval: StoredApproval, stage: int, now: int) -> None:
+        self.db.all("escalate_approval", {**next_stage(approval, stage), "id": approval.id, "now": now})
+        self.rows.notify(approval.id, "escalated", now)
+
+    def approvals(
+        self,
+        role: str | None,
+        status: str | None,
+        execution_id: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        names: Sequence[str] | None = None,
+        most_bytes: int | None = None,
+    ) -> Found[StoredApproval]:
+        where, args = ["NOT a.held"], list[Any]()
+        family = "(a.execution_id = ? OR (a.execution_id >= ? AND a.execution_id < ?))"
+        conditions = (
+            ("a.role = ?", role), (family, execution_id, f"{execution_id}.", f"{execution_id}/"),
+            ("(a.created_at, a.id) < (?, ?)", *(before or [None])), (OF_ROOTS, None if names is None else json.dumps(names)),
+        )  # fmt: skip
+        for condition, *values in conditions:
+            if values[0] is not None:
+                where.append(condition)
+                args += values
+        if status == "open":
+            where.append("a.ended_at IS NULL")
+        elif status == "cancelled":
+            where.append("a.status = 7")
+        elif status is not None:
+            where.append("a.decision = ?")
+            args.append(status)
+        text = f"{SQL['approval']} WHERE {' AND '.join(where)} ORDER BY a.created_at DESC, a.id DESC LIMIT ?"
+        rows, cut = self.db.read_some(text, (*args, limit), most_bytes)
+        return Found.of(records(StoredApproval, rows), cut)
+
+    def approval(self, id: str) -> StoredApproval | None:
+        found = records(StoredApproval, self.db.read(f"{SQL['approval']} WHERE a.id = ? AND NOT a.held", (id,)))
+        return found[0] if found else None
+
+    def decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
+        return records(StoredDecision, self.db.read(SQL["decisions"], (json.dumps(list(ids)),)))
+
+    def _decisions(self, ids: Sequence[str]) -> list[StoredDecision]:
+        return records(StoredDecision, self.db.all("decisions", json.dumps(list(ids))))
+
+    def pause(
+        self, ids: Sequence[str], *, reason: str = "", actor: Actor | None = None, timeout_s: float | None = None, then: str = RESUME
+    ) -> dict[str, bool]:
+        with self.db.transaction():
+            now, known = self.db.clock(), self.rows.known(ids)
+            timeout_us = None if timeout_s is None else int(timeout_s * US)
+            by, then_what = actor.name if actor else "", then if timeout_s is not None else None
+            values = {"reason": reason, "by": by, "timeout_us": timeout_us, "then": then_what, "now": now}
+            paused = {id: bool(self.db.count("pause", {**values, "id": id})) for id in known}
+            self._look_up(known, paused, now)
+            held = [id for id, changed in paused.items() if changed]
+            self.auditor.record(actor, pause_acts(held, reason, timeout_s, then_what), now)
+            return paused
+
+    def resume(self, ids: Sequence[str], *, reason: str = "", data: str = "null", actor: Actor | None = None) -> dict[str, bool]:
+        with self.db.transaction():
+            now, known = self.db.clock(), self.rows.known(ids)
+            for id in known if data != "null" else ():
+                refuse_data(id, data, [open_ for (open_,) in self.db.all("asked_for", {"id": id})])
+            resumed = {id: bool(self.db.all("unpause", id)) for id in known}
+            freed = [id for id, changed in resumed.items() if changed]
+            for id in freed:
+                self.rows.resumed(id, "manual", actor.name if actor else "", data, now, reason)
+                self.rows.contribute(id, provenance_of(actor).contributors if data != "null" else (), now)
+            self._look_up(known, resumed, now)
+            self.rows.queue_again(freed)
+            self.auditor.record(actor, resume_acts(freed, reason, data), now)
+            return resumed
+
+    def _look_up(self, known: dict[str, Known], changed: dict[str, bool], now: int) -> None:
+        """Whoever has them looks again; one that is held back looks when it begins."""
+        for id, found in known.items():
+            if changed[id] and not found.held:
+                self.rows.wake(id, now)
+
+    def resumes(self, id: str, after: int = 0, limit: int | None = None, most_bytes: int | None = None) -> Found[ResumeRequest]:
+        rows, cut = self.db.read_some(SQL["resumes"], (id, after, -1 if limit is None else limit), most_bytes)
+        return Found.of(records(ResumeRequest, rows), cut)
+
+    def last_resumes(self, id: str) -> list[ResumeRequest]:
+        return records(ResumeRequest, self.db.read(SQL["last_resumes"], {"id": id}))
+
+    def fire_approvals(self, limit: int, now: int) -> int:
+        """Those whose time is over go to the next who may decide, or expire."""
+        due = [approval for (id,) in self.db.all("due_approvals", now, limit) if (approval := self.rows.approval(id))]
+        for approval in due:
+            if approval.on_deadline == ESCALATE:
+                self._escalate(approval, 0, now)
+            else:
+                self._end_approval(approval, EXPIRED, (), "", now)
+        self.auditor.add(SERVICE, [deadline_act(approval) for approval in due], now)
+        return len(due)
+
+    def fire_pauses(self, limit: int, now: int) -> int:
+        due = self.db.all("due_pauses", now, limit)
+        for id, then in due:
+            self.db.all("unpause", id)
+            if then == CANCEL:
+                self.rows.cancel(id, self.rows.find(id), now)
+            else:
+                self.rows.resumed(id, "timeout", "", "null", now)
+                self._look_up(self.rows.known([id]), {id: True}, now)
+                self.rows.queue_again([id])
+        self.auditor.add(SERVICE, [pause_over_act(id, then) for id, then in due], now)
+        return len(due)

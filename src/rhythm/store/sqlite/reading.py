@@ -1,0 +1,78 @@
+"""Executions for those who only look, on SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rhythm.store.interfaces.reading import BRIEF, Execution, ReadingStore, Transition, with_names
+from rhythm.store.reading import TRACED, TRACED_TURNS, Found, Moment, Place
+from rhythm.store.rows import records
+from rhythm.store.sqlite.role import SqliteRole
+from rhythm.store.sqlite.session import SQL
+
+
+class SqliteReading(SqliteRole, ReadingStore):
+    def get(self, ids: Sequence[str]) -> dict[str, Execution]:
+        text = f"{SQL['execution']} WHERE e.id IN (SELECT value FROM json_each(?))"
+        return {found.id: found for found in records(Execution, self.db.read(text, (json.dumps(list(ids)),)))}
+
+    def find(
+        self,
+        name: str | None,
+        status: str | None,
+        before: tuple[int, str] | None,
+        limit: int,
+        brief: bool = False,
+        names: Sequence[str] | None = None,
+        most_bytes: int | None = None,
+    ) -> Found[Execution]:
+        where, args = ["parent_id IS NULL"], list[Any]()
+        for condition, *values in (("name = ?", name), ("status = ?", status), ("(created_at, id) < (?, ?)", *(before or [None]))):
+            if values[0] is not None:
+                where.append(condition)
+                args += values
+        columns, order = BRIEF if brief else "*", "ORDER BY created_at DESC, id DESC LIMIT ?"
+        text = f"FROM ({SQL['execution']}) WHERE {' AND '.join(where)}"
+        if names is not None:  # of each as many as are wanted, along the index: however rare they are among others
+            text = f"""FROM ({SQL["execution"]}) WHERE id IN (SELECT f.id FROM json_each(?) n CROSS JOIN executions f ON f.id IN (
+                SELECT id {text} AND name = n.value {order}))"""
+            args = [json.dumps(names), *args, limit]
+        return self._executions(f"SELECT {columns} {text} {order}", (*args, limit), most_bytes)
+
+    def names(self, prefixes: Sequence[str]) -> list[str]:
+        return [name for (name,) in self.db.read(SQL["names"], (json.dumps(prefixes),))]
+
+    def root_names(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self.db.read(SQL["root_names"], (json.dumps(ids),)))
+
+    def children(
+        self, id: str, after: int = 0, limit: int | None = None, brief: bool = False, most_bytes: int | None = None
+    ) -> Found[Execution]:
+        where = "WHERE e.parent_id = ? AND e.id >= ? AND e.id < ? AND e.child_no > ? ORDER BY e.child_no LIMIT ?"
+        text, args = f"{SQL['execution']} {where}", (id, f"{id}.", f"{id}/", after, -1 if limit is None else limit)
+        return self._executions(f"SELECT {BRIEF} FROM ({text})" if brief else text, args, most_bytes)
+
+    def _executions(self, text: str, args: Any, most_bytes: int | None) -> Found[Execution]:
+        rows, cut = self.db.read_some(text, args, most_bytes)
+        return Found.of(records(Execution, rows), cut)
+
+    def stamps(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self.db.read(SQL["stamps"], (json.dumps(list(ids)),)))
+
+    def due(self, id: str) -> dict[int, int]:
+        return dict(self.db.read(SQL["due"], {"id": id}))
+
+    def history(self, id: str) -> list[Transition]:
+        return with_names(records(Transition, self.db.read(SQL["history"], (id,))))
+
+    def trace(self, id: str, after: Place | None, limit: int, most_bytes: int | None = None) -> Found[Moment]:
+        bounds = {"id": id, "first": f"{id}.", "last": f"{id}/", "most": TRACED, "turns": TRACED_TURNS, "limit": limit}
+        begin = after or Place(-1, 0, 0, 0, "", 0, 0)
+        after_it = {f"p_{name}": getattr(begin, name) for name in begin._fields}
+        places = records(Place, self.db.read(SQL["trace"], {**bounds, **after_it}))
+        wanted = json.dumps([[place.id, place.kind, place.n] for place in places])
+        rows, cut = self.db.read_some(SQL["moments"], (wanted,), most_bytes)
+        read: list[Any] = records(Moment, rows)  # each with the number of its place
+        return Found.of((moment.replace(place=places[moment.place]) for moment in read), cut)

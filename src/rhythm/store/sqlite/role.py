@@ -1,0 +1,14 @@
+"""What every role of the store on SQLite has."""
+
+from __future__ import annotations
+
+from rhythm.store.sqlite.auditing import SqliteAuditor
+from rhythm.store.sqlite.rows import Rows
+from rhythm.store.sqlite.session import Session
+
+
+class SqliteRole:
+    """A part of the store. Each of its public methods is one transaction."""
+
+    def __init__(self, db: Session, rows: Rows, auditor: SqliteAuditor) -> None:
+        self.db, self.rows, self.auditor = db, rows, auditor
