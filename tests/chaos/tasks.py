@@ -31,19 +31,19 @@ LASTS_S = float(os.environ.get("RHYTHM_TEST_CHAOS_LASTS_S", "0.03"))  # the long
 
 def _mark_commits(file: str) -> None:
     """Whoever watches the calls of the system sees where a group commit begins, and where it is acknowledged."""
-    marks, commit = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), SqliteStore.commit
+    marks, commit = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), SqliteTurns.commit
 
-    def marking(self: SqliteStore, turns: Any, ends: Any) -> Any:
+    def marking(self: SqliteTurns, turns: Any, ends: Any) -> Any:
         os.write(marks, b"<")
         answer = commit(self, turns, ends)
         os.write(marks, b">")
         return answer
 
-    SqliteStore.commit = marking  # type: ignore[method-assign]
+    SqliteTurns.commit = marking  # type: ignore[method-assign]
 
 
 if "RHYTHM_TEST_CHAOS_COMMITS" in os.environ:
-    from rhythm.store.sqlite.store import SqliteStore
+    from rhythm.store.sqlite.turns import SqliteTurns
 
     _mark_commits(os.environ["RHYTHM_TEST_CHAOS_COMMITS"])
 

@@ -122,15 +122,15 @@ def test_rescue_tells_what_it_took_back_and_what_is_not_tried_again(make_store: 
 @pytest.mark.parametrize("made", [True, False])
 def test_commit_without_an_answer_is_told_and_that_the_database_is_back(make_store: MakeStore, made: bool) -> None:
     world = World("workflow main() {\n  return 1\n}\n", make_store=make_store)
-    told, commit = list[tuple[str, str]](), world.worker.store.turns.commit
+    told, commit = list[tuple[str, str]](), world.inner.turns.commit
 
     def unanswered(*given: Any) -> Any:
-        world.worker.store.turns.commit = commit  # type: ignore[method-assign]
+        world.inner.turns.commit = commit  # type: ignore[method-assign]
         if made:
             commit(*given)
         raise StoreError("no answer")
 
-    world.worker.store.turns.commit = unanswered  # type: ignore[method-assign]
+    world.inner.turns.commit = unanswered  # type: ignore[method-assign]
     world.worker.narrator.complain = lambda what, id, detail: told.append((what, detail))
     world.start()
     world.run()

@@ -15,7 +15,7 @@ from typing import Any
 
 from rhythm.engine.inputs import kinds, outcome_of
 from rhythm.engine.payload import dump_trusted, load
-from rhythm.engine.rows import CANCELLED_ERROR, dump_owned, load_owned
+from rhythm.engine.rows import dump_owned, load_owned
 from rhythm.errors import NotRetryable
 from rhythm.ids import child_id
 from rhythm.ir.awaiting import KINDS, Plan, fresh, items_of, numbers
@@ -23,6 +23,7 @@ from rhythm.limits import DEFAULT_LIMITS
 from rhythm.store.interfaces.executions import Family, Reach, Retry, StoredExecution, StoredSignal, StoredTimer, from_start, refuse_large
 from rhythm.store.interfaces.turns import UNTOLD_ERROR, ChildOutcome
 from rhythm.store.lifecycle import BLOCKED, CANCELLED, COMPLETED, FAILED, ORDERLY, PENDING, SUSPENDED, TASK, TERMINAL
+from rhythm.store.verdicts import BY_REQUEST
 from rhythm.vm.awaits import Reserved, next_completed, resolve
 from rhythm.vm.machine import CONTEXT, RESUMED, STARTED, Inputs, Machine, Outcome, Signal
 from rhythm.vm.snapshot import Snapshot, decode_snapshot, encode_snapshot, pack
@@ -226,7 +227,7 @@ def _copied(old: StoredExecution, id: str, parent_id: str, root_id: str) -> Stor
     copy = old.replace(id=id, parent_id=parent_id, root_id=root_id, retry_of=None, held=False, owned="[]", awaiting="null")
     if old.status >= TERMINAL:
         return copy.replace(snapshot=None, statement=0, ends_alike=True)
-    return copy.replace(snapshot=None, statement=0, status=CANCELLED, error=CANCELLED_ERROR, finished_at=old.cancel_requested_at)
+    return copy.replace(snapshot=None, statement=0, status=CANCELLED, error=BY_REQUEST.value, finished_at=old.cancel_requested_at)
 
 
 def _timer(old: StoredTimer, id: str, ended_at: int | None, held: bool) -> StoredTimer:

@@ -13,6 +13,7 @@ from rhythm.store.approvals import NewApproval
 from rhythm.store.interfaces.executions import NewExecution
 from rhythm.store.interfaces.turns import Done, Loaded
 from rhythm.store.lifecycle import CANCELLED, COMPLETED, FAILED, TASK, WORKFLOW
+from rhythm.store.verdicts import BY_REQUEST
 from rhythm.vm import commands as c
 
 
@@ -144,7 +145,7 @@ class Rows:
 
     def cancelled(self, command: c.StartTask) -> Done:
         """A task that was cancelled before it began; its row tells whoever asks later."""
-        return self._unrun(command, CANCELLED, CANCELLED_ERROR, 0)
+        return self._unrun(command, CANCELLED, BY_REQUEST.value, 0)
 
     def _unrun(self, command: c.StartTask, status: int, error: str, attempts: int) -> Done:
         queue, inputs, options = self.loaded.queue, dump_trusted(command.inputs), dump_options(command)
@@ -277,9 +278,6 @@ def task_error(name: str, message: str, type: str | None = None) -> dict[str, An
     shown = f"{type}: {message}" if type and message else type or message
     data = {"task": name, "type": type}
     return {"code": "TaskFailed", "message": f"task `{name}` failed: {shown}", "data": data}
-
-
-CANCELLED_ERROR = dump_trusted({"code": "Cancelled", "message": "it was cancelled", "data": None})
 
 
 def dump_options(command: c.StartTask) -> str:

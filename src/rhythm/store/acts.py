@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rhythm.store.access import Act, act
-from rhythm.store.approvals import CANCEL, ESCALATE, StoredApproval, StoredDecision, Verdict, detail
+from rhythm.store.approvals import StoredApproval, StoredDecision, Verdict, detail, pause_cancels
 from rhythm.store.interfaces.definitions import Definition, Listed
 from rhythm.store.interfaces.messages import NewEvent, NewSignal
 
@@ -71,7 +71,7 @@ def resume_acts(ids: Iterable[str], reason: str, data: str) -> list[Act]:
 
 def pause_over_act(id: str, then: str) -> Act:
     """The time of a pause is over."""
-    action = "execution.cancel" if then == CANCEL else "execution.resume"
+    action = "execution.cancel" if pause_cancels(then) else "execution.resume"
     return Act(action, id, '{"reason": "its pause is over"}')
 
 
@@ -84,7 +84,7 @@ def decision_act(made: StoredDecision, verdict: Verdict) -> Act:
 
 def deadline_act(approval: StoredApproval) -> Act:
     """The time of an approval is over."""
-    action = "approval.escalate" if approval.on_deadline == ESCALATE else "approval.expire"
+    action = "approval.escalate" if approval.escalates else "approval.expire"
     return Act(action, approval.id)
 
 

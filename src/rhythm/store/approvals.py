@@ -73,6 +73,16 @@ class StoredApproval(Record):
         text = json.dumps([self.id, self.role, self.reason, self.quorum, self.data], ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def escalates(self) -> bool:
+        """Whether it goes to the next who may decide when its time is over; else it expires."""
+        return self.on_deadline == ESCALATE
+
+
+def pause_cancels(then: str) -> bool:
+    """Whether an execution is asked to end when its pause is over; else it goes on."""
+    return then == CANCEL
+
 
 class StoredDecision(Record):
     """A row of `approval_decisions`."""

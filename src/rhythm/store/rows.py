@@ -148,7 +148,7 @@ class Statements:
         return made
 
 
-def part(rows: list[Any], taken: list[Any]) -> list[Any]:
+def with_columns_of(rows: list[Any], taken: list[Any]) -> list[Any]:
     """Some rows of a result, with its columns."""
     if not isinstance(rows, Result):
         return taken

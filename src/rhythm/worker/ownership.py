@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rhythm.engine.planning import Planned, Position
-from rhythm.engine.rows import CANCELLED_ERROR
 from rhythm.ids import child_id
 from rhythm.ir.program import Program
 from rhythm.store.interfaces.claims import Claim
 from rhythm.store.interfaces.turns import Loaded, TaskEnd
 from rhythm.store.lifecycle import CANCELLED
+from rhythm.store.verdicts import BY_REQUEST
 from rhythm.vm import commands as c
 from rhythm.vm.machine import Inputs, Outcome
 from rhythm.vm.snapshot import Snapshot
@@ -147,7 +147,7 @@ class Ownership:
         """Nobody wants this task any more."""
         fence = self.tasks[id].fence
         self.stop(id)
-        self.end_task(TaskEnd(id, fence, CANCELLED, CANCELLED_ERROR, worker=self.worker))
+        self.end_task(TaskEnd(id, fence, CANCELLED, BY_REQUEST.value, worker=self.worker))
 
     def take_ends(self) -> list[TaskEnd]:
         """The ends that are to be committed; they are the caller's then."""

@@ -9,8 +9,6 @@ from typing import Any
 from rhythm.store.access import Act, Actor
 from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
-    CANCEL,
-    ESCALATE,
     EXPIRED,
     RESUME,
     SERVICE,
@@ -21,6 +19,7 @@ from rhythm.store.approvals import (
     Verdict,
     judge,
     next_stage,
+    pause_cancels,
     refuse_data,
 )
 from rhythm.store.interfaces.people import PeopleStore
@@ -162,18 +161,18 @@ class PostgresPeople(PostgresRole, PeopleStore):
     def _fire_approvals(self, due: Sequence[str], now: int) -> list[Act]:
         """They go to the next who may decide, or expire."""
         over = [each for each in self.rows.approvals(due, lock=True) if each.ended_at is None and _is_due(each, now)]
-        self._end_approvals([each for each in over if each.on_deadline != ESCALATE], EXPIRED, (), "", now)
-        self._escalate([(each, 0) for each in over if each.on_deadline == ESCALATE], now)
+        self._end_approvals([each for each in over if not each.escalates], EXPIRED, (), "", now)
+        self._escalate([(each, 0) for each in over if each.escalates], now)
         return [deadline_act(each) for each in over]
 
     def _fire_pauses(self, due: Sequence[Row], now: int) -> list[Act]:
         self.rows.keep_back([id for id, held in due if held])
         over = self.db.all("end_pauses", ids=[id for id, _ in due], now=now) if due else []
-        ended = [id for id, then in over if then == CANCEL]
+        ended = [id for id, then in over if pause_cancels(then)]
         self.rows.cancel(ended)
-        resumed = [id for id, then in over if then != CANCEL]
+        resumed = [id for id, then in over if not pause_cancels(then)]
         self.rows.resumed([dict(id=id, by="timeout", by_id="", data="null", reason="") for id in resumed], now)
-        return [pause_over_act(id, then) for id, then in sorted(over, key=lambda row: row[1] != CANCEL)]
+        return [pause_over_act(id, then) for id, then in sorted(over, key=lambda row: not pause_cancels(row[1]))]
 
 
 def _is_due(approval: StoredApproval, now: int) -> bool:

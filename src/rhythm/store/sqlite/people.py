@@ -9,8 +9,6 @@ from typing import Any
 from rhythm.store.access import Actor
 from rhythm.store.acts import deadline_act, decision_act, pause_acts, pause_over_act, resume_acts
 from rhythm.store.approvals import (
-    CANCEL,
-    ESCALATE,
     EXPIRED,
     RESUME,
     SERVICE,
@@ -21,6 +19,7 @@ from rhythm.store.approvals import (
     Verdict,
     judge,
     next_stage,
+    pause_cancels,
     refuse_data,
 )
 from rhythm.store.interfaces.people import PeopleStore
@@ -171,7 +170,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         """Those whose time is over go to the next who may decide, or expire."""
         due = [approval for (id,) in self.db.all("due_approvals", now, limit) if (approval := self.rows.approval(id))]
         for approval in due:
-            if approval.on_deadline == ESCALATE:
+            if approval.escalates:
                 self._escalate(approval, 0, now)
             else:
                 self._end_approval(approval, EXPIRED, (), "", now)
@@ -182,7 +181,7 @@ class SqlitePeople(SqliteRole, PeopleStore):
         due = self.db.all("due_pauses", now, limit)
         for id, then in due:
             self.db.all("unpause", id)
-            if then == CANCEL:
+            if pause_cancels(then):
                 self.rows.cancel(id, self.rows.find(id), now)
             else:
                 self.rows.resumed(id, "timeout", "", "null", now)

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from rhythm.errors import StoreError
 from rhythm.store.forked import forget, renew_after_fork
 from rhythm.store.reading import up_to
-from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, Statements, part
+from rhythm.store.rows import STORED_WITHOUT_BOOLEANS, R, Statements, with_columns_of
 from rhythm.store.sqlfile import statements
 
 PACKAGE = "rhythm.store.sqlite"
@@ -88,7 +88,7 @@ def _to_do(problem: sqlite3.Error) -> str:
 def some(rows: list[Any], most_bytes: int | None) -> tuple[list[Any], bool]:
     """Rows up to a size; whether there are more."""
     taken, cut = up_to(rows, most_bytes)
-    return part(rows, taken), cut
+    return with_columns_of(rows, taken), cut
 
 
 class Readers:
